@@ -1,0 +1,3 @@
+//! The science: model, scaling rules, trainer, corpus, diagnostics, theory, claims. Knows nothing of the pipeline.
+
+pub mod batch;
