@@ -2,5 +2,9 @@
 //!
 //! Rooms and arrows: `cli -> stage -> {engine, paper, render}`, `paper -> ops -> dfdx`. See docs/architecture.md.
 
+pub mod cli;
+pub mod engine;
 pub mod ops;
 pub mod paper;
+pub mod render;
+pub mod stage;
