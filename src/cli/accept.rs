@@ -78,7 +78,7 @@ pub fn run(global: &Global, args: &Args) -> Result<Exit, CliError> {
             ..(*old).clone()
         });
         let written = store.journal.append(&head, &format!("{}\n{provenance}", key.parts));
-        written.map_err(|source| StoreError::Write { path: store.folder.clone(), source })?;
+        written.map_err(|cause| StoreError::Write { path: store.folder.clone(), cause })?;
         accepted.push((node.id.clone(), bridged));
     }
     store.index.save();

@@ -55,10 +55,10 @@ pub fn gc(global: &Global, args: &GcArgs) -> Result<Exit, CliError> {
         }
     }
     let store = open_store(global, &root, access)?;
-    let write = |source| StoreError::Write { path: store.folder.clone(), source };
+    let write = |cause| StoreError::Write { path: store.folder.clone(), cause };
     let freed = gc::collect(&store, &keep, args.dry_run).map_err(write)?;
     if !args.dry_run {
-        gc::sweep(&store).map_err(write)?;
+        gc::sweep(&store);
     }
     if global.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&freed).expect("plain data")));
@@ -85,7 +85,7 @@ pub fn run(global: &Global, command: &CacheCommand) -> Result<Exit, CliError> {
 
 fn verify(global: &Global, root: &std::path::Path) -> Result<Exit, CliError> {
     let store = open_store(global, root, Access::Run)?;
-    let verified = gc::verify(&store).map_err(|source| StoreError::Read { path: store.folder.clone(), source })?;
+    let verified = gc::verify(&store).map_err(|cause| StoreError::Read { path: store.folder.clone(), cause })?;
     let damaged_records = store.journal.damaged();
     let bad = verified.missing.len() + verified.damaged.len();
     if global.json {

@@ -12,6 +12,7 @@ use crate::stage::REGISTRY;
 
 pub struct Context {
     pub root: PathBuf,
+    pub project: Project,
     pub graph: Graph,
     pub store: Store,
 }
@@ -19,18 +20,28 @@ pub struct Context {
 impl Context {
     pub fn open(global: &Global, which: &Which, access: Access) -> Result<Context, CliError> {
         let root = root(global)?;
-        let project = Project::load(&root)?;
-        let profile = which.profile.clone().unwrap_or_else(|| project.default_profile().to_string());
-        let graph = Graph::build(&project, &profile, &sets(which)?, REGISTRY)?;
-        let store = open_store(global, &root, access)?;
-        Ok(Context { root, graph, store })
+        let sets = sets(which)?;
+        // The journal of a large project takes as long to read as its YAML.
+        let (graph, store) = std::thread::scope(|scope| {
+            let store = scope.spawn(|| open_store(global, &root, access));
+            let graph = Project::load(&root).and_then(|project| {
+                let profile = which.profile.clone().unwrap_or_else(|| project.default_profile().to_string());
+                Graph::build(&project, &profile, &sets, REGISTRY).map(|graph| (project, graph))
+            });
+            (graph, store.join().expect("opening a store does not panic"))
+        });
+        let (project, graph) = graph?;
+        Ok(Context { root, project, graph, store: store? })
     }
 }
 
 pub fn open_store(global: &Global, root: &Path, access: Access) -> Result<Store, CliError> {
+    Ok(Store::open(&store_folder(global, root), access)?)
+}
+
+pub fn store_folder(global: &Global, root: &Path) -> PathBuf {
     let folder = global.store.clone().unwrap_or_else(|| root.join(".repro"));
-    let folder = std::path::absolute(&folder).unwrap_or(folder);
-    Ok(Store::open(&folder, access)?)
+    std::path::absolute(&folder).unwrap_or(folder)
 }
 
 /// The folder given with `-C`, or the nearest one around us that holds a pipeline.yaml.

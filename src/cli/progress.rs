@@ -257,7 +257,7 @@ fn eprint_line(text: &str) {
 }
 
 /// `200 nodes: 57 ran, 143 cached in 12 s; 2 h 11 m saved`
-fn summary_line(summary: &Summary, total: usize) -> String {
+pub fn summary_line(summary: &Summary, total: usize) -> String {
     let mut parts = Vec::new();
     for (count, word) in [
         (summary.ran, "ran"),

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::context::Context;
-use super::progress::{Human, Lines};
+use super::context::{Context, root, store_folder};
+use super::progress::{Human, Lines, summary_line};
 use super::{CliError, Exit, Global, Which, plan};
-use crate::engine::events::Sink;
+use crate::engine::events::{Sink, Summary};
 use crate::engine::plan::Planner;
 use crate::engine::resources::{Resources, cores, parse_bytes};
 use crate::engine::run::{Interrupts, Options, run as run_nodes};
+use crate::engine::settled::{Answer, Question};
 use crate::engine::store::{Access, gc};
 use crate::engine::target::{closure, select};
 
@@ -44,10 +45,19 @@ pub struct Args {
 }
 
 pub fn run(global: &Global, args: &Args) -> Result<Exit, CliError> {
+    let begin = std::time::Instant::now();
     if args.dry_run {
         return plan::show(global, &args.which, &args.targets, args.force);
     }
-    let context = Context::open(global, &args.which, Access::Run)?;
+    let question = question(global, args)?;
+    if let Some(answer) = question.as_ref().and_then(Question::answer) {
+        let (nodes, saved_seconds) = (answer.nodes as usize, answer.saved_seconds);
+        let summary = Summary { cached: nodes, seconds: begin.elapsed().as_secs_f64(), saved_seconds, ..Summary::default() };
+        eprintln!("{}", summary_line(&summary, nodes));
+        return Ok(Exit::Ok);
+    }
+    // The process ends right after this: taking the graph and the journal apart again would only cost time.
+    let context = std::mem::ManuallyDrop::new(Context::open(global, &args.which, Access::Run)?);
     let targets = select(&context.graph, &args.targets)?;
     let nodes = closure(&context.graph, &targets);
     let mut planner = Planner::new(&context.root, &context.graph, &context.store);
@@ -56,7 +66,7 @@ pub fn run(global: &Global, args: &Args) -> Result<Exit, CliError> {
         planner.forced = planner.wanted.clone();
     }
     let options = options(args)?;
-    let _ = gc::sweep(&context.store);
+    gc::sweep(&context.store);
     let interrupts = Arc::new(Interrupts::default());
     watch_signals(&interrupts);
     let human;
@@ -69,11 +79,27 @@ pub fn run(global: &Global, args: &Args) -> Result<Exit, CliError> {
         &human
     };
     let summary = run_nodes(&planner, &nodes, &options, &interrupts, sink)?;
+    if let Some(question) = question.filter(|_| summary.cached == nodes.len()) {
+        let answer = Answer { nodes: nodes.len() as u64, saved_seconds: summary.saved_seconds };
+        question.remember(&context.project, &planner, &nodes, answer);
+    }
     Ok(match (summary.interrupted, summary.failed) {
         (true, _) => Exit::Interrupted,
         (false, 0) => Exit::Ok,
         (false, _) => Exit::Failed,
     })
+}
+
+/// Whether the same was asked before and nothing changed since. Not for `--force`, nor for programs, which want every event.
+fn question(global: &Global, args: &Args) -> Result<Option<Question>, CliError> {
+    if args.force || global.json {
+        return Ok(None);
+    }
+    let root = root(global)?;
+    let mut words = vec![format!("{:?}", args.which.profile)];
+    words.extend(args.which.sets.iter().map(|set| format!("set {set}")));
+    words.extend(args.targets.iter().map(|target| format!("target {target}")));
+    Ok(Question::new(&root, &store_folder(global, &root), &words))
 }
 
 fn options(args: &Args) -> Result<Options, CliError> {

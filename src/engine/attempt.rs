@@ -26,6 +26,10 @@ use super::why::code_listing;
 pub enum AttemptError {
     #[error("the worker ended with exit code {code}")]
     Exit { code: i32 },
+    #[error(
+        "the worker ended with exit code {code}, and the disk of the store is full; free some space and run the same command again"
+    )]
+    DiskFull { code: i32 },
     #[error("the worker was ended by signal {signal}{}", signal_hint(*signal))]
     Signal { signal: i32 },
     #[error("took longer than its timeout of {seconds} s")]
@@ -113,7 +117,7 @@ impl Attempt<'_> {
     fn run_in(&self, base: &Path, started: &dyn Fn(u32, &Path)) -> Result<Finished, AttemptError> {
         let task = self.prepare(base).map_err(|source| match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::QuotaExceeded => {
-                AttemptError::Store(StoreError::Write { path: self.store().folder.clone(), source })
+                AttemptError::Store(StoreError::Write { path: self.store().folder.clone(), cause: source })
             }
             _ => AttemptError::Prepare { source },
         })?;
@@ -126,7 +130,10 @@ impl Attempt<'_> {
         started(child.id(), &task.progress);
         match self.groups.wait(&mut child).map_err(start)? {
             Ended::Code(0) => {}
-            Ended::Code(code) => return Err(AttemptError::Exit { code }),
+            Ended::Code(code) => {
+                let full = rustix::fs::statvfs(&task.work).is_ok_and(|stat| stat.f_bavail == 0);
+                return Err(if full { AttemptError::DiskFull { code } } else { AttemptError::Exit { code } });
+            }
             Ended::Signal(signal) => return Err(AttemptError::Signal { signal }),
         }
         let seconds = begin.elapsed().as_secs_f64();
@@ -254,7 +261,7 @@ impl Attempt<'_> {
 
     fn take(&self, relative: String, file: &Path) -> Result<Item, AttemptError> {
         use std::os::unix::fs::PermissionsExt as _;
-        let write = |source| StoreError::Write { path: self.store().folder.clone(), source };
+        let write = |cause| StoreError::Write { path: self.store().folder.clone(), cause };
         let meta = fs::metadata(file).map_err(write)?;
         let digest = digest::of_file(file).map_err(write)?;
         let executable = meta.permissions().mode() & 0o100 != 0;
@@ -295,7 +302,7 @@ impl Attempt<'_> {
 
     /// Records the node as done, then publishes it. The order matters: see the top of this file.
     pub fn commit(&self, finished: &Finished) -> Result<(), AttemptError> {
-        let write = |source| StoreError::Write { path: self.store().folder.clone(), source };
+        let write = |cause| StoreError::Write { path: self.store().folder.clone(), cause };
         let code = self.graph().stages[self.node.stage].kind.code();
         if self.store().journal.code(code.digest).is_none() {
             let head = Head::Code { code: code.digest.to_string() };

@@ -11,6 +11,7 @@ pub mod plan;
 pub mod process;
 pub mod resources;
 pub mod run;
+pub mod settled;
 pub mod store;
 pub mod target;
 pub mod why;

@@ -155,7 +155,17 @@ impl<'a> Planner<'a> {
         let digest = digest::of_tree(
             files.iter().zip(&states).map(|(file, state)| (file.relative.as_str(), state.digest, state.executable)),
         );
-        let stamps = files.iter().zip(&states).map(|(file, state)| (file.path.clone(), state.stamp)).collect();
+        let mut stamps: Vec<(PathBuf, Stamp)> =
+            files.iter().zip(&states).map(|(file, state)| (file.path.clone(), state.stamp)).collect();
+        // A file added or removed later shows in the folder it lies in.
+        let folders: std::collections::BTreeSet<&Path> = files
+            .iter()
+            .flat_map(|file| file.path.ancestors().skip(1).take_while(|up| up.starts_with(&full)))
+            .chain([full.as_path()])
+            .collect();
+        for folder in folders {
+            stamps.push((folder.to_path_buf(), Stamp::of(&std::fs::metadata(folder).map_err(missing)?)));
+        }
         Ok(Content { digest, stamps: Arc::new(stamps) })
     }
 
@@ -246,7 +256,7 @@ impl<'a> Planner<'a> {
         for stored in outputs {
             for item in &stored.files {
                 let there = self.store.objects.check(item, &self.store.index);
-                let there = there.map_err(|source| StoreError::Read { path: self.store.folder.clone(), source })?;
+                let there = there.map_err(|cause| StoreError::Read { path: self.store.folder.clone(), cause })?;
                 if there != super::store::objects::Check::Good && !publisher.heal(&place, stored, item) {
                     return Ok(Err(what));
                 }

@@ -120,6 +120,8 @@ struct Scheduler<'a> {
     running: HashMap<usize, Running>,
     running_keys: HashSet<super::digest::Digest>,
     tries: HashMap<usize, u32>,
+    /// Nodes whose record is there and whose objects are not.
+    lost: HashMap<usize, String>,
     restoring: usize,
     /// Tells other processes that our private folder is in use.
     claim: Option<std::fs::File>,
@@ -172,6 +174,7 @@ impl<'a> Scheduler<'a> {
             running: HashMap::new(),
             running_keys: HashSet::new(),
             tries: HashMap::new(),
+            lost: HashMap::new(),
             restoring: 0,
             claim: None,
             binds: Vec::new(),
@@ -254,6 +257,13 @@ impl<'a> Scheduler<'a> {
     ) -> Result<(), PlanError> {
         let Judged { standing, key, outputs, bind } = self.planner.judge(at, &|from| self.made.get(&from).cloned())?;
         let key = key.expect("everything the node reads is done");
+        // Counted done once, then found to be gone from the store: its record alone does not settle it.
+        let standing = match (self.lost.get(&at), &outputs) {
+            (Some(what), Some(outputs)) if self.planner.store.holds(outputs)?.is_err() => {
+                Standing::Run(Why::Lost { what: what.clone() })
+            }
+            _ => standing,
+        };
         match standing {
             Standing::Waits(_) => unreachable!("everything the node reads is done"),
             Standing::Run(why) => {
@@ -298,7 +308,7 @@ impl<'a> Scheduler<'a> {
     fn claim_private(&mut self) -> Result<(), StoreError> {
         if self.claim.is_none() {
             let store = self.planner.store;
-            let claim = claim_private(store).map_err(|source| StoreError::Write { path: store.folder.clone(), source })?;
+            let claim = claim_private(store).map_err(|cause| StoreError::Write { path: store.folder.clone(), cause })?;
             self.claim = Some(claim);
         }
         Ok(())
@@ -349,6 +359,10 @@ impl<'a> Scheduler<'a> {
             if self.running.len() >= self.options.jobs {
                 break;
             }
+            // Claiming one node may have sent others back to wait for what was lost.
+            if !self.ready.contains(&at) {
+                continue;
+            }
             let node = &self.graph.nodes[at];
             if node.needs.iter().any(|stage| self.stage_left[*stage] > 0) {
                 continue;
@@ -387,7 +401,7 @@ impl<'a> Scheduler<'a> {
             }
         };
         let journal = &self.planner.store.journal;
-        journal.refresh().map_err(|source| StoreError::Read { path: self.planner.store.folder.clone(), source })?;
+        journal.refresh().map_err(|cause| StoreError::Read { path: self.planner.store.folder.clone(), cause })?;
         if why != Why::Forced && journal.done(&key.digest).is_some() && !matches!(why, Why::Lost { .. }) {
             self.ready.remove(&at);
             self.state.insert(at, State::Pending);
@@ -412,6 +426,7 @@ impl<'a> Scheduler<'a> {
         self.made.remove(&lost);
         self.state.insert(lost, State::Ready);
         self.stage_left[self.graph.nodes[lost].stage] += 1;
+        self.lost.insert(lost, what.clone());
         self.keys.insert(lost, (key, Why::Lost { what }));
         self.ready.insert(lost);
         self.state.insert(reader, State::Pending);

@@ -175,7 +175,7 @@ fn nodes_with_the_same_key_run_once() {
 fn an_executable_output_stays_executable_and_counts_as_another_input() {
     let sandbox = Sandbox::new(
         "vars: {mode: '+x'}\nstages:\n  tool:\n    kind: command\n    outputs: {bin: tool.sh}\n    \
-         with: {run: 'printf \"#!/bin/sh\\necho ran $1\\n\" > tool.sh; chmod ${{ mode }} tool.sh'}\n  \
+         with: {run: \"printf '%s\\\\n' '#!/bin/sh' 'echo ran $1' > tool.sh; chmod ${{ mode }} tool.sh\"}\n  \
          use:\n    kind: command\n    inputs: {bin: {from: tool}}\n    outputs: {x: x}\n    \
          with: {run: '(./${{ inputs.bin }} direct || sh ${{ inputs.bin }} sh) > x 2>/dev/null'}\n",
     );

@@ -43,10 +43,6 @@ impl Ran {
         found.sort();
         found
     }
-    pub fn summary(&self) -> Value {
-        let last = self.out.lines().last().unwrap();
-        serde_json::from_str::<Value>(last).unwrap()["summary"].clone()
-    }
 }
 
 impl Sandbox {

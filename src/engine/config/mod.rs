@@ -136,16 +136,17 @@ fn parse<T: serde::de::DeserializeOwned + Default>(file: &str, text: &str) -> Re
     }
     serde_yaml::from_str(text).map_err(|error| {
         let place = error.location().map(|place| (place.line(), place.column()));
-        ConfigError { file: file.to_string(), place, message: explain(&error.to_string()) }
+        let mut text = error.to_string();
+        if let Some((line, column)) = place {
+            // The position stands in front of the message.
+            text = text.replacen(&format!(" at line {line} column {column}"), "", 1);
+        }
+        ConfigError { file: file.to_string(), place, message: explain(&text) }
     })
 }
 
-/// serde_yaml's words without the position (it stands in front) and with the nearest valid name.
+/// serde_yaml's words, with the nearest valid name.
 fn explain(text: &str) -> String {
-    let text = match text.rfind(" at line ") {
-        Some(at) if text[at..].contains(" column ") => &text[..at],
-        _ => text,
-    };
     let Some((before, list)) = text.split_once("`, expected one of ").or_else(|| text.split_once("`, expected ")) else {
         return text.to_string();
     };

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::Store;
 use super::journal::Head;
 use super::objects::{Check, Objects};
+use super::{Store, hostname};
 use crate::engine::digest::Digest;
 use crate::engine::process::end_workers_in;
 
@@ -64,18 +64,18 @@ pub fn collect(store: &Store, keep: &HashSet<Digest>, dry: bool) -> io::Result<F
 }
 
 /// Removes the folders of runs that are gone, and ends whatever of theirs still works there.
-pub fn sweep(store: &Store) -> io::Result<()> {
+pub fn sweep(store: &Store) {
     let attempts = store.folder.join("attempts");
-    let Ok(entries) = fs::read_dir(&attempts) else { return Ok(()) };
+    let Ok(entries) = fs::read_dir(&attempts) else { return };
     for entry in entries.flatten() {
         let path = entry.path();
         if path == store.private || owner_lives(&path) {
             continue;
         }
         end_workers_in(&path);
-        fs::remove_dir_all(&path)?;
+        // What cannot be removed now is tried again by the next run.
+        let _ = fs::remove_dir_all(&path);
     }
-    Ok(())
 }
 
 /// Claims this process' private folder: a lock in it tells others that its owner lives.
@@ -89,8 +89,16 @@ pub fn claim_private(store: &Store) -> io::Result<File> {
 fn owner_lives(folder: &Path) -> bool {
     match OpenOptions::new().write(true).open(folder.join("lock")) {
         Ok(lock) => matches!(lock.try_lock(), Err(fs::TryLockError::WouldBlock)),
-        // Made a moment ago, its lock not yet taken; a dead one is swept a minute later.
+        // Not locked yet, or half removed. The name tells whose it is; that of another machine is given a minute.
         Err(_) => {
+            let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let mut parts = name.rsplitn(3, '.').skip(1);
+            if let (Some(pid), Some(host)) = (parts.next(), parts.next())
+                && host == hostname()
+                && Path::new("/proc/self").exists()
+            {
+                return Path::new("/proc").join(pid).exists();
+            }
             let age = fs::metadata(folder).and_then(|meta| meta.modified()).ok().and_then(|time| time.elapsed().ok());
             age.is_some_and(|age| age.as_secs() < 60)
         }

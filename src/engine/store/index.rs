@@ -40,10 +40,26 @@ impl Stamp {
             device: meta.dev(),
         }
     }
-    fn racy(&self, hashed_at_ns: i64) -> bool {
+    /// Whether the file may have changed again since `hashed_at_ns` without its stat telling.
+    pub fn racy(&self, hashed_at_ns: i64) -> bool {
         let last = self.mtime_ns.max(self.ctime_ns);
         let slack = if self.ctime_ns % 1_000_000_000 == 0 { COARSE_NS } else { TICK_NS };
         last + slack >= hashed_at_ns
+    }
+}
+
+impl Stamp {
+    pub fn to_bytes(self) -> [u8; 40] {
+        let mut out = [0; 40];
+        let numbers = [self.size, self.inode, self.device, self.mtime_ns as u64, self.ctime_ns as u64];
+        for (slot, number) in out.chunks_exact_mut(8).zip(numbers) {
+            slot.copy_from_slice(&number.to_le_bytes());
+        }
+        out
+    }
+    pub fn from_bytes(bytes: &[u8; 40]) -> Stamp {
+        let number = |at: usize| u64::from_le_bytes(bytes[at * 8..at * 8 + 8].try_into().expect("eight bytes"));
+        Stamp { size: number(0), inode: number(1), device: number(2), mtime_ns: number(3) as i64, ctime_ns: number(4) as i64 }
     }
 }
 
@@ -153,12 +169,8 @@ fn encode(known: &HashMap<String, Known>) -> Vec<u8> {
         let entry = &known[name];
         out.extend_from_slice(&(name.len() as u32).to_le_bytes());
         out.extend_from_slice(name.as_bytes());
-        for number in [entry.stamp.size, entry.stamp.inode, entry.stamp.device] {
-            out.extend_from_slice(&number.to_le_bytes());
-        }
-        for number in [entry.stamp.mtime_ns, entry.stamp.ctime_ns, entry.hashed_at_ns] {
-            out.extend_from_slice(&number.to_le_bytes());
-        }
+        out.extend_from_slice(&entry.stamp.to_bytes());
+        out.extend_from_slice(&entry.hashed_at_ns.to_le_bytes());
         out.extend_from_slice(&entry.digest.0);
     }
     let sum = blake3::hash(&out);
@@ -176,18 +188,12 @@ fn decode(bytes: &[u8]) -> Option<HashMap<String, Known>> {
     while !rest.is_empty() {
         let (length, after) = rest.split_first_chunk::<4>()?;
         let (name, after) = after.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-        let (fields, after) = after.split_first_chunk::<80>()?;
-        let number = |at: usize| u64::from_le_bytes(fields[at * 8..at * 8 + 8].try_into().expect("eight bytes"));
-        let stamp = Stamp {
-            size: number(0),
-            inode: number(1),
-            device: number(2),
-            mtime_ns: number(3) as i64,
-            ctime_ns: number(4) as i64,
-        };
-        let digest = Digest(fields[48..80].try_into().expect("thirty-two bytes"));
+        let (stamp, after) = after.split_first_chunk::<40>()?;
+        let (hashed_at, after) = after.split_first_chunk::<8>()?;
+        let (digest, after) = after.split_first_chunk::<32>()?;
         let name = std::str::from_utf8(name).ok()?.to_string();
-        known.insert(name, Known { stamp, hashed_at_ns: number(5) as i64, digest });
+        let hashed_at_ns = i64::from_le_bytes(*hashed_at);
+        known.insert(name, Known { stamp: Stamp::from_bytes(stamp), hashed_at_ns, digest: Digest(*digest) });
         rest = after;
     }
     Some(known)

@@ -31,12 +31,12 @@ use publish::Publisher;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("the store `{}` cannot be written: {source}; {}", path.display(), advice(source))]
-    Write { path: PathBuf, source: io::Error },
-    #[error("the store `{}` cannot be read: {source}", path.display())]
-    Read { path: PathBuf, source: io::Error },
-    #[error("`{path}` cannot be published: {source}; {}", advice(source))]
-    Publish { path: String, source: io::Error },
+    #[error("the store `{}` cannot be written: {cause}; {}", path.display(), advice(cause))]
+    Write { path: PathBuf, cause: io::Error },
+    #[error("the store `{}` cannot be read: {cause}", path.display())]
+    Read { path: PathBuf, cause: io::Error },
+    #[error("`{path}` cannot be published: {cause}; {}", advice(cause))]
+    Publish { path: String, cause: io::Error },
     #[error("`{path}` is a symbolic link below `out/` and may lead outside the project; remove it")]
     LinkInOut { path: String },
     #[error("{holder} is using the store; wait for it to end")]
@@ -44,8 +44,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    fn publish(path: &str, source: io::Error) -> StoreError {
-        StoreError::Publish { path: path.to_string(), source }
+    fn publish(path: &str, cause: io::Error) -> StoreError {
+        StoreError::Publish { path: path.to_string(), cause }
     }
 }
 
@@ -85,8 +85,8 @@ pub enum Access {
 
 impl Store {
     pub fn open(folder: &Path, access: Access) -> Result<Store, StoreError> {
-        let read = |source| StoreError::Read { path: folder.to_path_buf(), source };
-        let write = |source| StoreError::Write { path: folder.to_path_buf(), source };
+        let read = |cause| StoreError::Read { path: folder.to_path_buf(), cause };
+        let write = |cause| StoreError::Write { path: folder.to_path_buf(), cause };
         let lock = match access {
             Access::Read => None,
             Access::Run | Access::Alone => {
@@ -117,7 +117,7 @@ impl Store {
             journal: Journal::open(folder).map_err(read)?,
             index: Index::open(folder.join("index")),
             objects: Objects::new(folder),
-            private: folder.join("attempts").join(format!("{}-{}", std::process::id(), index::now_ns())),
+            private: folder.join("attempts").join(format!("{}.{}.{}", hostname(), std::process::id(), index::now_ns())),
             _lock: lock,
         })
     }
@@ -131,7 +131,7 @@ impl Store {
         for stored in outputs {
             for item in &stored.files {
                 let check = self.objects.check(item, &self.index);
-                match check.map_err(|source| StoreError::Read { path: self.folder.clone(), source })? {
+                match check.map_err(|cause| StoreError::Read { path: self.folder.clone(), cause })? {
                     Check::Good => {}
                     Check::Missing => {
                         return Ok(Err(format!("object {} of output `{}` is missing", item.digest.short(), stored.name)));
@@ -148,7 +148,7 @@ impl Store {
     /// Takes the lock of a key, or says who has it.
     pub fn lock_key(&self, key: &Digest, about: &str) -> Result<Result<KeyLock, Holder>, StoreError> {
         let path = self.folder.join("keys").join(key.hex());
-        let write = |source| StoreError::Write { path: path.clone(), source };
+        let write = |cause| StoreError::Write { path: path.clone(), cause };
         loop {
             let mut file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path).map_err(write)?;
             match file.try_lock() {

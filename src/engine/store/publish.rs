@@ -35,7 +35,8 @@ pub fn folder(profile: &str, node: &str) -> String {
     format!("out/{profile}/{node}")
 }
 
-fn place(folder: &str, stored: &Stored, item: &Item) -> String {
+/// Where a file of an output is published, relative to the project.
+pub fn place(folder: &str, stored: &Stored, item: &Item) -> String {
     let mut name = folder.to_string();
     for part in [stored.path.as_str(), item.path.as_str()] {
         if !part.is_empty() && part != "." {
