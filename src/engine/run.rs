@@ -213,17 +213,15 @@ impl<'a> Scheduler<'a> {
             while let Some(at) = self.to_judge.pop_first() {
                 self.judge(at, scope, sender)?;
             }
-            if self.stopping.is_none() && !(self.failed && !self.options.keep_going) {
+            if self.may_start() {
                 self.start_ready(scope, sender)?;
             }
             if !self.to_judge.is_empty() {
                 continue;
             }
-            if self.running.is_empty() && self.restoring == 0 {
-                let may_start = self.stopping.is_none() && !(self.failed && !self.options.keep_going);
-                if !may_start || (self.ready.is_empty() && self.held.is_empty()) {
-                    break;
-                }
+            let idle = self.running.is_empty() && self.restoring == 0;
+            if idle && (!self.may_start() || (self.ready.is_empty() && self.held.is_empty())) {
+                break;
             }
             match receiver.recv_timeout(LOOK) {
                 Ok(message) => {
@@ -303,6 +301,11 @@ impl<'a> Scheduler<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether anything new may begin.
+    fn may_start(&self) -> bool {
+        self.stopping.is_none() && (!self.failed || self.options.keep_going)
     }
 
     fn claim_private(&mut self) -> Result<(), StoreError> {
