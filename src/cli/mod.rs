@@ -137,7 +137,7 @@ enum Command {
     /// Print completions for a shell
     Completions { shell: clap_complete::Shell },
     #[command(hide = true)]
-    Worker { task: PathBuf },
+    Worker,
     #[command(hide = true)]
     Reaper,
 }
@@ -145,13 +145,9 @@ enum Command {
 /// The whole program.
 pub fn main() -> ExitCode {
     // Workers are started for every node: they skip the parser.
-    let mut words = std::env::args_os().skip(1);
-    match words.next().as_deref().and_then(|word| word.to_str()) {
-        Some("worker") => {
-            if let Some(task) = words.next() {
-                return ExitCode::from(crate::engine::worker::work(task.as_ref(), REGISTRY));
-            }
-        }
+    let first = std::env::args_os().nth(1);
+    match first.as_deref().and_then(|word| word.to_str()) {
+        Some("worker") => return ExitCode::from(crate::engine::worker::work(REGISTRY)),
         Some("reaper") => {
             crate::engine::process::reap();
             return ExitCode::SUCCESS;
@@ -184,7 +180,7 @@ pub fn main() -> ExitCode {
             print(&String::from_utf8_lossy(&script));
             Ok(Exit::Ok)
         }
-        Command::Worker { .. } | Command::Reaper => Ok(Exit::Wrong),
+        Command::Worker | Command::Reaper => Ok(Exit::Wrong),
     };
     let exit = result.unwrap_or_else(|error| {
         let mut text = format!("error: {error}");

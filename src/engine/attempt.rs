@@ -100,10 +100,14 @@ impl Attempt<'_> {
 
     /// Runs the worker. `started` is told its pid and where it leaves its progress.
     pub fn run(&self, started: &dyn Fn(u32, &Path)) -> Result<Finished, AttemptError> {
-        let base = self.store().private.join(SERIAL.fetch_add(1, Ordering::Relaxed).to_string());
-        let result = self.run_in(&base, started);
-        let _ = self.keep_log(&base);
-        let _ = fs::remove_dir_all(&base);
+        let work = self.store().private.join(SERIAL.fetch_add(1, Ordering::Relaxed).to_string());
+        let result = self.run_in(&work, started);
+        let _ = self.keep_log(&work);
+        let _ = fs::remove_dir_all(&work);
+        for beside in ["out", "progress"] {
+            let beside = work.with_extension(beside);
+            let _ = if beside.is_dir() { fs::remove_dir_all(&beside) } else { fs::remove_file(&beside) };
+        }
         if result.is_ok() {
             let _ = fs::remove_dir_all(self.scratch());
         }
@@ -114,8 +118,8 @@ impl Attempt<'_> {
         self.store().folder.join("scratch").join(self.key.digest.hex())
     }
 
-    fn run_in(&self, base: &Path, started: &dyn Fn(u32, &Path)) -> Result<Finished, AttemptError> {
-        let task = self.prepare(base).map_err(|source| match source.kind() {
+    fn run_in(&self, work: &Path, started: &dyn Fn(u32, &Path)) -> Result<Finished, AttemptError> {
+        let task = self.prepare(work).map_err(|source| match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::QuotaExceeded => {
                 AttemptError::Store(StoreError::Write { path: self.store().folder.clone(), cause: source })
             }
@@ -123,10 +127,11 @@ impl Attempt<'_> {
         })?;
         let begin = Instant::now();
         let start = |source| AttemptError::Start { source };
-        let log = File::create(base.join("log")).map_err(start)?;
+        let log = File::create(work.with_extension("log")).map_err(start)?;
         let mut command = Command::new(std::env::current_exe().map_err(start)?);
-        command.arg("worker").arg(base.join("task")).current_dir(base.join("work"));
-        let mut child = self.groups.start(&mut command, &log).map_err(start)?;
+        command.arg("worker").current_dir(work);
+        let input = serde_json::to_vec(&task).expect("a task is plain data");
+        let mut child = self.groups.start(&mut command, &log, &input).map_err(start)?;
         started(child.id(), &task.progress);
         match self.groups.wait(&mut child).map_err(start)? {
             Ended::Code(0) => {}
@@ -142,11 +147,10 @@ impl Attempt<'_> {
         Ok(Finished { outputs, seconds })
     }
 
-    /// Lays out the working directory: inputs as links, folders for outputs, the task in a file beside it.
-    fn prepare(&self, base: &Path) -> io::Result<Task> {
-        let work = base.join("work");
-        let out = base.join("out");
-        fs::create_dir_all(&work)?;
+    /// Lays out the working directory: inputs as links, folders for outputs. Every file made here costs more than all our sums.
+    fn prepare(&self, work: &Path) -> io::Result<Task> {
+        let out = work.with_extension("out");
+        fs::create_dir(work)?;
         let link = |target: &Path, mount: &str| -> io::Result<()> {
             let at = work.join(mount);
             if mount.contains('/') {
@@ -181,28 +185,24 @@ impl Attempt<'_> {
             let path = if output.path == "." { out.clone() } else { work.join(&output.path) };
             if output.directory {
                 fs::create_dir_all(&path)?;
-            } else if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent)?;
+            } else if output.path.contains('/') {
+                fs::create_dir_all(path.parent().expect("an output lies in the working directory"))?;
             }
             outputs.insert(output.name.clone(), path);
         }
-        let scratch = self.scratch();
-        fs::create_dir_all(&scratch)?;
-        let task = Task {
+        Ok(Task {
             node: self.node.id.clone(),
             kind: self.graph().stages[self.node.stage].kind.name().to_string(),
             params: self.node.params.clone(),
-            work,
+            work: work.to_path_buf(),
             inputs,
             outputs,
             seed: self.node.seed,
             threads: self.threads,
-            scratch,
-            progress: base.join("progress"),
+            scratch: self.scratch(),
+            progress: work.with_extension("progress"),
             parent: std::process::id(),
-        };
-        fs::write(base.join("task"), serde_json::to_vec(&task).expect("a task is plain data"))?;
-        Ok(task)
+        })
     }
 
     /// Nothing that was read may have changed since its digest entered the key.
@@ -347,10 +347,10 @@ impl Attempt<'_> {
         format!("{}\n{provenance}", self.key.parts)
     }
 
-    fn keep_log(&self, base: &Path) -> io::Result<()> {
+    fn keep_log(&self, work: &Path) -> io::Result<()> {
         let target = log_path(self.store(), &self.graph().profile, &self.node.id);
         fs::create_dir_all(target.parent().expect("a log lies in a folder"))?;
-        fs::rename(base.join("log"), target)
+        fs::rename(work.with_extension("log"), target)
     }
 }
 

@@ -142,7 +142,7 @@ pub struct Task {
     pub outputs: BTreeMap<String, PathBuf>,
     pub seed: Option<u64>,
     pub threads: usize,
-    /// Survives a kill and is handed to the next attempt at the same key; removed once the node is done.
+    /// Survives a kill and is handed to the next attempt at the same key; removed once the node is done. Whoever wants it makes it.
     pub scratch: PathBuf,
     /// Where the worker may leave its progress for the live display.
     pub progress: PathBuf,

@@ -35,16 +35,19 @@ pub enum Ended {
 }
 
 impl Groups {
-    /// Starts a command in a new process group with its output in `log`.
-    pub fn start(&self, command: &mut Command, log: &File) -> io::Result<Child> {
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?).process_group(0);
+    /// Starts a command in a new process group with its output in `log`, and hands it `input`.
+    pub fn start(&self, command: &mut Command, log: &File, input: &[u8]) -> io::Result<Child> {
+        command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log.try_clone()?).process_group(0);
         let mut inner = self.lock();
         if inner.reaper.is_none() {
             inner.reaper = reaper().ok();
         }
-        let child = command.spawn()?;
+        let mut child = command.spawn()?;
         inner.running.insert(child.id() as i32);
         inner.tell('+', child.id());
+        drop(inner);
+        // A worker that ends before it has read its task has its own way of telling.
+        let _ = child.stdin.take().expect("stdin is piped").write_all(input);
         Ok(child)
     }
 

@@ -1,19 +1,14 @@
 //! The worker's side: reads its task and does it. The runner sees the exit code and what was written; nothing else.
 
-use std::path::Path;
-
 use super::kind::{Registry, Task};
 use super::process::die_with_parent;
 
-/// Runs the task in `file`; the exit code of the process.
-pub fn work(file: &Path, registry: Registry) -> u8 {
-    let task: Task = match std::fs::read(file)
-        .map_err(|error| error.to_string())
-        .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string()))
-    {
+/// Runs the task that comes in on standard input; the exit code of the process.
+pub fn work(registry: Registry) -> u8 {
+    let task: Task = match serde_json::from_reader(std::io::stdin().lock()) {
         Ok(task) => task,
         Err(error) => {
-            eprintln!("error: the task `{}` cannot be read: {error}", file.display());
+            eprintln!("error: the task cannot be read: {error}; workers are started by `repro run`");
             return 2;
         }
     };

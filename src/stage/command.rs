@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::engine::kind::{Checked, Draft, Kind, ParamError, Task, typed};
 
 /// The parameters of `kind: command`. The command starts in a private directory in which the inputs lie.
+///
+/// It finds in its environment: REPRO_NODE, REPRO_SEED (if the stage has one), REPRO_THREADS, and REPRO_SCRATCH, a folder it
+/// may make (`mkdir -p`) to keep things in that survive a kill and are there for the next attempt.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Params {
@@ -86,6 +89,8 @@ impl Kind for Command {
             }
             (None, None) => unreachable!("`check` wants one of the two"),
         };
+        // Ours brought the task and is used up.
+        command.stdin(std::process::Stdio::null());
         let threads = task.threads.to_string();
         command.env("REPRO_NODE", &task.node).env("REPRO_THREADS", &threads).env("REPRO_SCRATCH", &task.scratch);
         command.env("OMP_NUM_THREADS", &threads).env("RAYON_NUM_THREADS", &threads);

@@ -247,7 +247,7 @@ fn a_stage_needs_another_without_reading_it() {
 fn scratch_survives_a_failed_attempt_and_is_gone_after_success() {
     let sandbox = Sandbox::new(
         "stages:\n  a:\n    kind: command\n    retries: 3\n    outputs: {x: x}\n    \
-         with: {run: 'echo . >> $REPRO_SCRATCH/tries; [ $(wc -l < $REPRO_SCRATCH/tries) -ge 3 ]; cp $REPRO_SCRATCH/tries x'}\n",
+         with: {run: 'mkdir -p $REPRO_SCRATCH; echo . >> $REPRO_SCRATCH/tries; [ $(wc -l < $REPRO_SCRATCH/tries) -ge 3 ]; cp $REPRO_SCRATCH/tries x'}\n",
     );
     let run = sandbox.run(&[]).ok();
     assert_eq!(run.nodes("node_retried").len(), 2);

@@ -161,7 +161,7 @@ fn an_interrupt_stops_cleanly_and_the_same_command_resumes() {
     let sandbox = Sandbox::new(
         "stages:\n  quick: {kind: command, outputs: {x: x}, with: {run: 'echo 1 > x'}}\n  \
          slow:\n    kind: command\n    needs: [quick]\n    outputs: {x: x}\n    \
-         with: {run: 'echo . >> $REPRO_SCRATCH/n; [ $(wc -l < $REPRO_SCRATCH/n) -ge 2 ] || sleep 60; echo 2 > x'}\n",
+         with: {run: 'mkdir -p $REPRO_SCRATCH; echo . >> $REPRO_SCRATCH/n; [ $(wc -l < $REPRO_SCRATCH/n) -ge 2 ] || sleep 60; echo 2 > x'}\n",
     );
     let mut child = sandbox.command(&["run"]).stderr(Stdio::piped()).spawn().unwrap();
     let begin = Instant::now();
