@@ -1,2 +1,8 @@
 //! Arguments in, exit code out.
-fn main() {}
+
+use clap::Parser;
+use repro::cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main(cli::Cli::parse())
+}
