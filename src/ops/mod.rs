@@ -9,6 +9,8 @@
 
 pub mod adamw;
 pub mod attention;
+#[cfg(test)]
+mod check;
 pub mod cpu;
 pub mod embedding;
 pub mod feed_forward;

@@ -274,6 +274,16 @@ impl<D: Backend> Model<D> {
         D::linear(h, &self.embedding).map_err(device_error)
     }
 
+    /// Logits of the token after the last one.
+    pub fn next_logits(&self, tokens: &[u32]) -> Result<Vec<f32>, ModelError> {
+        let h = self.stream(tokens, tokens.len(), NoneTape)?.as_vec();
+        let width = self.config.width;
+        let last = h[h.len() - width..].to_vec();
+        let h = self.dev.try_tensor_from_vec(last, (1, width)).map_err(device_error)?;
+        let h = D::rms_norm(h, &self.final_norm, self.config.norm_eps).map_err(device_error)?;
+        Ok(D::linear(h, &self.embedding).map_err(device_error)?.as_vec())
+    }
+
     /// Cross-entropy of every target of a batch, in nats.
     pub fn token_losses(&self, batch: &Batch) -> Result<Vec<f32>, ModelError> {
         let (inputs, targets) = split(batch);

@@ -67,3 +67,41 @@ pub fn define<D: Device<f32>, T: Tape<f32, D>>(
     let (joined, new_tape) = joined.split_tape();
     Ok(joined.put_tape(tape.merge(new_tape)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Backend, check};
+    use super::*;
+
+    fn check_on<D: Backend>(dev: D) {
+        // The last spans more than one block of queries.
+        for (batch, seq_len, heads, head_width) in [(1, 1, 1, 2), (2, 5, 3, 6), (3, 70, 2, 4)] {
+            let rope = RopeTable::new(&dev, seq_len, head_width, 100.0).expect("memory");
+            let inputs = [check::matrix(&dev, batch * seq_len, 3 * heads * head_width, 1)];
+            let heads = Heads { seq_len, heads };
+            check::check(
+                &inputs,
+                |x, _| D::causal_attention(x, &rope, heads).expect("memory"),
+                |x, _| define(x, &rope, heads).expect("memory"),
+            );
+        }
+    }
+
+    #[test]
+    fn on_cpu() {
+        check_on(Cpu::default());
+    }
+
+    #[test]
+    fn a_token_does_not_see_the_future() {
+        let dev = Cpu::default();
+        let rope = RopeTable::new(&dev, 70, 4, 100.0).expect("memory");
+        let run = |last: f32| {
+            let mut numbers = check::numbers(70 * 12, 1);
+            numbers[69 * 12..].fill(last);
+            let qkv = dev.tensor_from_vec(numbers, (70, 12));
+            Cpu::causal_attention(qkv, &rope, Heads { seq_len: 70, heads: 1 }).expect("memory").as_vec()
+        };
+        assert_eq!(run(0.0)[..69 * 4], run(5.0)[..69 * 4]);
+    }
+}

@@ -40,3 +40,29 @@ pub fn define<D: Device<f32>, T: Tape<f32, D>>(
     let silu = gate.with_empty_tape().try_sigmoid()?.try_mul(gate)?;
     linear::define(up.try_mul(silu)?, down)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Backend, check};
+    use super::*;
+
+    fn check_on<D: Backend>(dev: D) {
+        for (rows, width, inner) in [(7, 5, 3), (1, 1, 1), (120, 9, 31)] {
+            let inputs = [
+                check::matrix(&dev, rows, width, 1),
+                check::matrix(&dev, 2 * inner, width, 2),
+                check::matrix(&dev, width, inner, 3),
+            ];
+            check::check(
+                &inputs,
+                |x, w| D::feed_forward(x, &w[0], &w[1]).expect("memory"),
+                |x, w| define(x, &w[0], &w[1]).expect("memory"),
+            );
+        }
+    }
+
+    #[test]
+    fn on_cpu() {
+        check_on(Cpu::default());
+    }
+}

@@ -59,7 +59,8 @@ fn chunk_losses<D: Device<f32>, T: Tape<f32, D>>(
         .try_negate()
 }
 
-/// Each chunk is computed without a tape, and again with one in backward.
+/// Each chunk is computed without a tape, and again with one in backward. `h` must feed nothing but this loss: backward of
+/// dfdx's slice overwrites the gradient of the rows it took.
 pub fn define<D: Device<f32>, T: Tape<f32, D>>(
     h: Matrix<D, T>,
     table: &Matrix<D>,
@@ -118,4 +119,32 @@ pub fn define<D: Device<f32>, T: Tape<f32, D>>(
         });
     }
     Ok(loss.put_tape(tape))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Backend, check};
+    use super::*;
+
+    fn check_on<D: Backend>(dev: D) {
+        // One chunk, several, and a last one that is not full.
+        for (rows, width, vocabulary, chunk) in [(1, 2, 3, 1), (9, 4, 17, 100), (9, 4, 17, 3), (10, 5, 300, 4)] {
+            let inputs = [check::matrix(&dev, rows, width, 1), check::matrix(&dev, vocabulary, width, 2)];
+            let targets: Vec<usize> = (0..rows).map(|r| r * 7 % vocabulary).collect();
+            let as_matrix = |loss: Scalar<D, OwnedTape<f32, D>>| loss.reshape_like(&(1, 1));
+            check::check(
+                &inputs,
+                |h, w| as_matrix(D::head_loss(h, &w[0], &targets, 0.1, chunk).expect("memory")),
+                |h, w| as_matrix(define(h, &w[0], &targets, 0.1, chunk).expect("memory")),
+            );
+            let losses = D::token_losses(&inputs[0], &inputs[1], &targets, chunk).expect("memory");
+            let sum = D::head_loss(inputs[0].clone(), &inputs[1], &targets, 0.1, chunk).expect("memory").as_vec()[0];
+            assert!((losses.iter().sum::<f32>() * 0.1 - sum).abs() < 1e-5 * sum);
+        }
+    }
+
+    #[test]
+    fn on_cpu() {
+        check_on(Cpu::default());
+    }
 }

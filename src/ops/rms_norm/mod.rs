@@ -38,3 +38,25 @@ pub fn define<D: Device<f32>, T: Tape<f32, D>>(
         .try_broadcast_like::<_, Axis<0>>(&shape)?;
     x.try_div(rms)?.try_mul(gain)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Backend, check};
+    use super::*;
+
+    fn check_on<D: Backend>(dev: D) {
+        for (rows, width) in [(7, 5), (1, 1), (130, 19), (700, 33)] {
+            let inputs = [check::matrix(&dev, rows, width, 1), check::matrix(&dev, 1, width, 2)];
+            check::check(
+                &inputs,
+                |x, w| D::rms_norm(x, &w[0], 1e-2).expect("memory"),
+                |x, w| define(x, &w[0], 1e-2).expect("memory"),
+            );
+        }
+    }
+
+    #[test]
+    fn on_cpu() {
+        check_on(Cpu::default());
+    }
+}

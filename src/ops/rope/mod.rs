@@ -33,6 +33,7 @@ impl<D: Device<f32>> RopeTable<D> {
 type Heads<D, T> = Tensor<(usize, usize, usize, usize), f32, D, T>;
 
 /// x (B, H, T, K) with each head turned by its position.
+/// Each half is sliced once and reused: backward of dfdx's slice overwrites the gradient it should add to.
 pub fn define<D: Device<f32>, T: Tape<f32, D>>(
     x: Heads<D, T>,
     table: &RopeTable<D>,
@@ -41,26 +42,10 @@ pub fn define<D: Device<f32>, T: Tape<f32, D>>(
     let half = (b, h, t, k / 2);
     let spread = |m: &Matrix<D>| m.clone().try_broadcast_like::<_, Axes2<0, 1>>(&half);
     let (cos, sin) = (spread(&table.cos)?, spread(&table.sin)?);
-    let first = |x: &Heads<D, T>| {
-        x.retaped::<T>()
-            .try_slice((.., .., .., ..k / 2))?
-            .try_reshape_like(&half)
-    };
-    let second = |x: &Heads<D, T>| {
-        x.retaped::<T>()
-            .try_slice((.., .., .., k / 2..))?
-            .try_reshape_like(&half)
-    };
-    let turned_first = first(&x)?
-        .try_mul(cos.clone())?
-        .try_sub(second(&x)?.try_mul(sin.clone())?)?;
-    let turned_second = second(&x)?
-        .try_mul(cos)?
-        .try_add(first(&x)?.try_mul(sin)?)?;
-    // The tape of x itself joins last, so that everything recorded before stays on it.
-    let (_, tape) = x.split_tape();
-    let (turned_first, first_tape) = turned_first.split_tape();
-    let turned = (turned_first.put_tape(tape.merge(first_tape)), turned_second)
-        .try_concat_along(Axis::<3>)?;
-    turned.try_reshape_like(&(b, h, t, k))
+    let second = x.retaped::<T>().try_slice((.., .., .., k / 2..))?.try_reshape_like(&half)?;
+    let first = x.try_slice((.., .., .., ..k / 2))?.try_reshape_like(&half)?;
+    let (first_again, second_again) = (first.retaped::<T>(), second.retaped::<T>());
+    let turned_first = first.try_mul(cos.clone())?.try_sub(second.try_mul(sin.clone())?)?;
+    let turned_second = second_again.try_mul(cos)?.try_add(first_again.try_mul(sin)?)?;
+    (turned_first, turned_second).try_concat_along(Axis::<3>)?.try_reshape_like(&(b, h, t, k))
 }

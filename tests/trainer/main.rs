@@ -1,0 +1,4 @@
+//! The looped trainer seen from outside: golden numbers, properties, killed and resumed runs, wrong input.
+#![allow(clippy::unwrap_used)]
+
+mod golden;
