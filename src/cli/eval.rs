@@ -69,9 +69,14 @@ pub fn run(args: &EvalArgs) -> Result<(), Failure> {
     let checkpoint = Checkpoint::read(&args.checkpoint).map_err(|e| whose_fault(e.into()))?;
     let ids = sources::read_ids(&args.ids).map_err(|e| whose_fault(e.into()))?;
     if ids.len() < 2 {
-        return Err(Failure::wrong_input(EvalError::TooFew { path: args.ids.clone(), found: ids.len() }));
+        return Err(Failure::wrong_input(EvalError::TooFew {
+            path: args.ids.clone(),
+            found: ids.len(),
+        }));
     }
-    let seq_len = args.seq_len.unwrap_or(checkpoint.state.identity.batch.seq_len);
+    let seq_len = args
+        .seq_len
+        .unwrap_or(checkpoint.state.identity.batch.seq_len);
     if seq_len == 0 {
         return Err(Failure::wrong_input(EvalError::NoLength));
     }
@@ -80,25 +85,44 @@ pub fn run(args: &EvalArgs) -> Result<(), Failure> {
     let measured = device::with_threads(args.threads, || -> Result<_, TrainError> {
         on_device!(kind, dev => measure(&dev, &checkpoint, &batches, args.logits.is_some()))
     });
-    let (losses, logits) = measured.map_err(|e| whose_fault(e.into()))?.map_err(whose_fault)?;
+    let (losses, logits) = measured
+        .map_err(|e| whose_fault(e.into()))?
+        .map_err(whose_fault)?;
     if let (Some(path), Some(logits)) = (&args.logits, logits) {
         write_logits(path, &logits, losses.len()).map_err(Failure::failed)?;
     }
     let loss = evaluate::mean(&losses);
     let step = checkpoint.state.step;
     if args.json {
-        let report =
-            Report { loss, perplexity: loss.exp(), tokens: losses.len(), seq_len, step, token_losses: losses };
-        println!("{}", serde_json::to_string(&report).expect("a report is plain numbers"));
+        let report = Report {
+            loss,
+            perplexity: loss.exp(),
+            tokens: losses.len(),
+            seq_len,
+            step,
+            token_losses: losses,
+        };
+        println!(
+            "{}",
+            serde_json::to_string(&report).expect("a report is plain numbers")
+        );
     } else {
-        println!("loss {loss:.6} nats per token over {} tokens (step {step}, sequences of {seq_len})", losses.len());
+        println!(
+            "loss {loss:.6} nats per token over {} tokens (step {step}, sequences of {seq_len})",
+            losses.len()
+        );
     }
     Ok(())
 }
 
 type Losses = (Vec<f32>, Option<Vec<f32>>);
 
-fn measure<D: Backend>(dev: &D, checkpoint: &Checkpoint, batches: &[Batch], logits: bool) -> Result<Losses, TrainError> {
+fn measure<D: Backend>(
+    dev: &D,
+    checkpoint: &Checkpoint,
+    batches: &[Batch],
+    logits: bool,
+) -> Result<Losses, TrainError> {
     let model = checkpoint.model(dev)?;
     let losses = evaluate::token_losses(&model, batches)?;
     let all = || -> Result<Vec<f32>, ModelError> {
@@ -112,8 +136,12 @@ fn measure<D: Backend>(dev: &D, checkpoint: &Checkpoint, batches: &[Batch], logi
 }
 
 fn write_logits(path: &Path, logits: &[f32], rows: usize) -> Result<(), EvalError> {
-    let failed = |cause| EvalError::Write { path: path.to_owned(), cause };
+    let failed = |cause| EvalError::Write {
+        path: path.to_owned(),
+        cause,
+    };
     let bytes: Vec<u8> = logits.iter().flat_map(|x| x.to_le_bytes()).collect();
-    let view = TensorView::new(Dtype::F32, vec![rows, logits.len() / rows], &bytes).map_err(failed)?;
+    let view =
+        TensorView::new(Dtype::F32, vec![rows, logits.len() / rows], &bytes).map_err(failed)?;
     serialize_to_file([("logits", view)], None, path).map_err(failed)
 }

@@ -32,19 +32,29 @@ enum Format {
 
 pub fn run(args: &ExportArgs) -> Result<(), Failure> {
     let checkpoint = Checkpoint::read(&args.checkpoint).map_err(|e| whose_fault(e.into()))?;
-    let model = checkpoint.model(&Cpu::default()).map_err(|e| whose_fault(e.into()))?;
+    let model = checkpoint
+        .model(&Cpu::default())
+        .map_err(|e| whose_fault(e.into()))?;
     let positions = checkpoint.state.identity.batch.seq_len;
     match args.format {
-        Format::Hf => export::hugging_face(&model, positions, &args.out).map_err(|error| match error {
-            ExportError::Occupied { .. } => Failure::wrong_input(error),
-            _ => Failure::failed(error),
-        })?,
+        Format::Hf => {
+            export::hugging_face(&model, positions, &args.out).map_err(|error| match error {
+                ExportError::Occupied { .. } => Failure::wrong_input(error),
+                _ => Failure::failed(error),
+            })?
+        }
     }
     let layers = model.config.depth * model.config.loops;
     if args.json {
-        println!("{}", serde_json::json!({ "format": "hf", "layers": layers, "out": args.out }));
+        println!(
+            "{}",
+            serde_json::json!({ "format": "hf", "layers": layers, "out": args.out })
+        );
     } else {
-        println!("wrote `{}`: LlamaForCausalLM of {layers} layers", args.out.display());
+        println!(
+            "wrote `{}`: LlamaForCausalLM of {layers} layers",
+            args.out.display()
+        );
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use super::model::{Model, ModelError, parameters};
 use super::optimiser::Optimiser;
 use crate::ops::{Backend, Matrix};
 use dfdx::prelude::HasShape;
+use safetensors::SafeTensorError;
 use safetensors::tensor::{Dtype, SafeTensors, View, serialize_to_file};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -199,7 +200,7 @@ impl Checkpoint {
             what,
         };
         let (_, metadata) =
-            SafeTensors::read_metadata(&bytes).map_err(|e| broken(e.to_string()))?;
+            SafeTensors::read_metadata(&bytes).map_err(|e| broken(what_is_broken(&e)))?;
         let foreign = || CheckpointError::Foreign {
             path: path.to_owned(),
         };
@@ -225,7 +226,8 @@ impl Checkpoint {
     fn values(&self, name: &str, shape: (usize, usize)) -> Result<Vec<f32>, CheckpointError> {
         let path = || self.path.clone();
         let broken = |what: String| CheckpointError::Broken { path: path(), what };
-        let tensors = SafeTensors::deserialize(&self.bytes).map_err(|e| broken(e.to_string()))?;
+        let tensors =
+            SafeTensors::deserialize(&self.bytes).map_err(|e| broken(what_is_broken(&e)))?;
         let missing = |_| CheckpointError::Missing {
             path: path(),
             name: name.to_owned(),
@@ -306,6 +308,18 @@ impl Checkpoint {
                 expected,
             }),
         }
+    }
+}
+
+/// What a reader of safetensors found wrong, for those who never heard of its header.
+fn what_is_broken(error: &SafeTensorError) -> String {
+    match error {
+        SafeTensorError::HeaderTooSmall => "it is shorter than any safetensors file".to_owned(),
+        SafeTensorError::InvalidHeaderLength => "its header is cut off".to_owned(),
+        SafeTensorError::MetadataIncompleteBuffer => {
+            "its data ends before its header says".to_owned()
+        }
+        other => other.to_string(),
     }
 }
 

@@ -45,7 +45,10 @@ impl<D: Backend> View for Part<'_, D> {
         let all = self.weight.as_vec();
         let start = self.first * self.weight.shape().1;
         let part = &all[start..start + self.data_len() / 4];
-        part.iter().flat_map(|x| (x * self.factor).to_le_bytes()).collect::<Vec<u8>>().into()
+        part.iter()
+            .flat_map(|x| (x * self.factor).to_le_bytes())
+            .collect::<Vec<u8>>()
+            .into()
     }
     fn data_len(&self) -> usize {
         4 * self.shape.iter().product::<usize>()
@@ -53,9 +56,15 @@ impl<D: Backend> View for Part<'_, D> {
 }
 
 /// Writes `config.json` and `model.safetensors` into `dir`, which must not exist.
-pub fn hugging_face<D: Backend>(model: &Model<D>, max_positions: usize, dir: &Path) -> Result<(), ExportError> {
+pub fn hugging_face<D: Backend>(
+    model: &Model<D>,
+    max_positions: usize,
+    dir: &Path,
+) -> Result<(), ExportError> {
     if dir.exists() {
-        return Err(ExportError::Occupied { dir: dir.to_owned() });
+        return Err(ExportError::Occupied {
+            dir: dir.to_owned(),
+        });
     }
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -64,7 +73,8 @@ pub fn hugging_face<D: Backend>(model: &Model<D>, max_positions: usize, dir: &Pa
     std::fs::create_dir_all(dir).map_err(|e| failed(dir)(e.into()))?;
     let path = dir.join("model.safetensors");
     let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-    serialize_to_file(tensors(model), Some(metadata), &path).map_err(|e| failed(&path)(e.into()))?;
+    serialize_to_file(tensors(model), Some(metadata), &path)
+        .map_err(|e| failed(&path)(e.into()))?;
     sync_dir(dir).map_err(|e| failed(dir)(e.into()))?;
     let config = &model.config;
     let config = json!({
@@ -89,17 +99,31 @@ pub fn hugging_face<D: Backend>(model: &Model<D>, max_positions: usize, dir: &Pa
         "eos_token_id": null,
         "torch_dtype": "float32",
     });
-    let mut bytes = serde_json::to_vec_pretty(&config).expect("a config is plain numbers and names");
+    let mut bytes =
+        serde_json::to_vec_pretty(&config).expect("a config is plain numbers and names");
     bytes.push(b'\n');
     Ok(write_atomically(&dir.join("config.json"), &bytes)?)
 }
 
 fn tensors<D: Backend>(model: &Model<D>) -> Vec<(String, Part<'_, D>)> {
     let (width, mlp) = (model.config.width, model.config.mlp);
-    let whole = |weight, rows: usize, cols: usize, factor| Part { weight, first: 0, shape: vec![rows, cols], factor };
-    let gain = |weight| Part { weight, first: 0, shape: vec![width], factor: 1.0 };
+    let whole = |weight, rows: usize, cols: usize, factor| Part {
+        weight,
+        first: 0,
+        shape: vec![rows, cols],
+        factor,
+    };
+    let gain = |weight| Part {
+        weight,
+        first: 0,
+        shape: vec![width],
+        factor: 1.0,
+    };
     let mut all = vec![
-        ("model.embed_tokens.weight".to_owned(), whole(&model.embedding, model.config.vocabulary, width, 1.0)),
+        (
+            "model.embed_tokens.weight".to_owned(),
+            whole(&model.embedding, model.config.vocabulary, width, 1.0),
+        ),
         ("model.norm.weight".to_owned(), gain(&model.final_norm)),
     ];
     for layer in 0..model.config.depth * model.config.loops {
@@ -108,16 +132,30 @@ fn tensors<D: Backend>(model: &Model<D>) -> Vec<(String, Part<'_, D>)> {
             Sharing::Deep => &model.blocks[layer],
         };
         let scale = model.branch_scale;
-        let mut add = |name: &str, part| all.push((format!("model.layers.{layer}.{name}.weight"), part));
+        let mut add =
+            |name: &str, part| all.push((format!("model.layers.{layer}.{name}.weight"), part));
         add("input_layernorm", gain(&block.attention_norm));
         add("post_attention_layernorm", gain(&block.mlp_norm));
         for (i, name) in ["q_proj", "k_proj", "v_proj"].into_iter().enumerate() {
-            let part = Part { weight: &block.qkv, first: i * width, shape: vec![width, width], factor: 1.0 };
+            let part = Part {
+                weight: &block.qkv,
+                first: i * width,
+                shape: vec![width, width],
+                factor: 1.0,
+            };
             add(&format!("self_attn.{name}"), part);
         }
-        add("self_attn.o_proj", whole(&block.attention_out, width, width, scale));
+        add(
+            "self_attn.o_proj",
+            whole(&block.attention_out, width, width, scale),
+        );
         for (i, name) in ["gate_proj", "up_proj"].into_iter().enumerate() {
-            let part = Part { weight: &block.gate_up, first: i * mlp, shape: vec![mlp, width], factor: 1.0 };
+            let part = Part {
+                weight: &block.gate_up,
+                first: i * mlp,
+                shape: vec![mlp, width],
+                factor: 1.0,
+            };
             add(&format!("mlp.{name}"), part);
         }
         add("mlp.down_proj", whole(&block.down, width, mlp, scale));

@@ -279,9 +279,14 @@ impl<D: Backend> Model<D> {
         let h = self.stream(tokens, tokens.len(), NoneTape)?.as_vec();
         let width = self.config.width;
         let last = h[h.len() - width..].to_vec();
-        let h = self.dev.try_tensor_from_vec(last, (1, width)).map_err(device_error)?;
+        let h = self
+            .dev
+            .try_tensor_from_vec(last, (1, width))
+            .map_err(device_error)?;
         let h = D::rms_norm(h, &self.final_norm, self.config.norm_eps).map_err(device_error)?;
-        Ok(D::linear(h, &self.embedding).map_err(device_error)?.as_vec())
+        Ok(D::linear(h, &self.embedding)
+            .map_err(device_error)?
+            .as_vec())
     }
 
     /// Cross-entropy of every target of a batch, in nats.

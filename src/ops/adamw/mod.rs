@@ -106,25 +106,47 @@ mod tests {
 
     fn check_on<D: Backend>(dev: D) {
         let start = check::matrix(&dev, 300, 120, 1);
-        let zeros = || Moments { mean: dev.zeros_like(&start), square: dev.zeros_like(&start) };
+        let zeros = || Moments {
+            mean: dev.zeros_like(&start),
+            square: dev.zeros_like(&start),
+        };
         let (mut kernel, mut kernel_moments) = (start.clone(), zeros());
         let (mut defined, mut defined_moments) = (start.clone(), zeros());
         for step in 1..=4 {
-            let update =
-                AdamWStep { lr: 0.1, betas: (0.9, 0.95), weight_decay: 0.1, eps: 1e-8, grad_factor: 0.5, step };
+            let update = AdamWStep {
+                lr: 0.1,
+                betas: (0.9, 0.95),
+                weight_decay: 0.1,
+                eps: 1e-8,
+                grad_factor: 0.5,
+                step,
+            };
             let gradient = |weight: &Matrix<D>| {
                 let upstream = check::matrix(&dev, 300, 120, 10 + step as u32);
-                (weight.leaky_trace() * upstream).sum::<Rank0, _>().backward()
+                (weight.leaky_trace() * upstream)
+                    .sum::<Rank0, _>()
+                    .backward()
             };
             let (mut kernel_grads, mut defined_grads) = (gradient(&kernel), gradient(&defined));
-            D::adamw_step(&mut kernel, &mut kernel_moments, &mut kernel_grads, &update).expect("memory");
-            define(&mut defined, &mut defined_moments, &mut defined_grads, &update).expect("memory");
+            D::adamw_step(&mut kernel, &mut kernel_moments, &mut kernel_grads, &update)
+                .expect("memory");
+            define(
+                &mut defined,
+                &mut defined_moments,
+                &mut defined_grads,
+                &update,
+            )
+            .expect("memory");
             for (a, b) in kernel.as_vec().iter().zip(defined.as_vec()) {
                 assert!((a - b).abs() < 1e-6, "{a} is not {b}");
             }
         }
         let mut grads = start.leaky_trace().square().sum::<Rank0, _>().backward();
-        let squares: f64 = start.as_vec().iter().map(|&x| f64::from(2.0 * x).powi(2)).sum();
+        let squares: f64 = start
+            .as_vec()
+            .iter()
+            .map(|&x| f64::from(2.0 * x).powi(2))
+            .sum();
         let found = D::grad_sum_squares(&start, &mut grads).expect("memory");
         assert!((found - squares).abs() < 1e-4 * squares);
     }

@@ -77,7 +77,12 @@ mod tests {
         // The last spans more than one block of queries.
         for (batch, seq_len, heads, head_width) in [(1, 1, 1, 2), (2, 5, 3, 6), (3, 70, 2, 4)] {
             let rope = RopeTable::new(&dev, seq_len, head_width, 100.0).expect("memory");
-            let inputs = [check::matrix(&dev, batch * seq_len, 3 * heads * head_width, 1)];
+            let inputs = [check::matrix(
+                &dev,
+                batch * seq_len,
+                3 * heads * head_width,
+                1,
+            )];
             let heads = Heads { seq_len, heads };
             check::check(
                 &inputs,
@@ -100,7 +105,16 @@ mod tests {
             let mut numbers = check::numbers(70 * 12, 1);
             numbers[69 * 12..].fill(last);
             let qkv = dev.tensor_from_vec(numbers, (70, 12));
-            Cpu::causal_attention(qkv, &rope, Heads { seq_len: 70, heads: 1 }).expect("memory").as_vec()
+            Cpu::causal_attention(
+                qkv,
+                &rope,
+                Heads {
+                    seq_len: 70,
+                    heads: 1,
+                },
+            )
+            .expect("memory")
+            .as_vec()
         };
         assert_eq!(run(0.0)[..69 * 4], run(5.0)[..69 * 4]);
     }

@@ -128,8 +128,16 @@ mod tests {
 
     fn check_on<D: Backend>(dev: D) {
         // One chunk, several, and a last one that is not full.
-        for (rows, width, vocabulary, chunk) in [(1, 2, 3, 1), (9, 4, 17, 100), (9, 4, 17, 3), (10, 5, 300, 4)] {
-            let inputs = [check::matrix(&dev, rows, width, 1), check::matrix(&dev, vocabulary, width, 2)];
+        for (rows, width, vocabulary, chunk) in [
+            (1, 2, 3, 1),
+            (9, 4, 17, 100),
+            (9, 4, 17, 3),
+            (10, 5, 300, 4),
+        ] {
+            let inputs = [
+                check::matrix(&dev, rows, width, 1),
+                check::matrix(&dev, vocabulary, width, 2),
+            ];
             let targets: Vec<usize> = (0..rows).map(|r| r * 7 % vocabulary).collect();
             let as_matrix = |loss: Scalar<D, OwnedTape<f32, D>>| loss.reshape_like(&(1, 1));
             check::check(
@@ -138,7 +146,9 @@ mod tests {
                 |h, w| as_matrix(define(h, &w[0], &targets, 0.1, chunk).expect("memory")),
             );
             let losses = D::token_losses(&inputs[0], &inputs[1], &targets, chunk).expect("memory");
-            let sum = D::head_loss(inputs[0].clone(), &inputs[1], &targets, 0.1, chunk).expect("memory").as_vec()[0];
+            let sum = D::head_loss(inputs[0].clone(), &inputs[1], &targets, 0.1, chunk)
+                .expect("memory")
+                .as_vec()[0];
             assert!((losses.iter().sum::<f32>() * 0.1 - sum).abs() < 1e-5 * sum);
         }
     }

@@ -32,7 +32,10 @@ mod tests {
 
     fn check_on<D: Backend>(dev: D) {
         for (rows, inner, outer) in [(7, 5, 3), (1, 1, 1), (33, 18, 47)] {
-            let inputs = [check::matrix(&dev, rows, inner, 1), check::matrix(&dev, outer, inner, 2)];
+            let inputs = [
+                check::matrix(&dev, rows, inner, 1),
+                check::matrix(&dev, outer, inner, 2),
+            ];
             check::check(
                 &inputs,
                 |x, w| D::linear(x, &w[0]).expect("memory"),

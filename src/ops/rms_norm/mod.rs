@@ -46,7 +46,10 @@ mod tests {
 
     fn check_on<D: Backend>(dev: D) {
         for (rows, width) in [(7, 5), (1, 1), (130, 19), (700, 33)] {
-            let inputs = [check::matrix(&dev, rows, width, 1), check::matrix(&dev, 1, width, 2)];
+            let inputs = [
+                check::matrix(&dev, rows, width, 1),
+                check::matrix(&dev, 1, width, 2),
+            ];
             check::check(
                 &inputs,
                 |x, w| D::rms_norm(x, &w[0], 1e-2).expect("memory"),
