@@ -8,12 +8,12 @@ use crate::paper::batch::Batch;
 use crate::paper::checkpoint::Checkpoint;
 use crate::paper::config::DeviceChoice;
 use crate::paper::model::{ModelError, split};
+use crate::paper::tensor_file::{self, Entry};
 use crate::paper::trainer::TrainError;
 use crate::paper::{device, evaluate, sources};
 use clap::Args;
-use safetensors::tensor::{Dtype, TensorView, serialize_to_file};
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Measure the cross-entropy of a checkpoint on token ids.
 #[derive(Args)]
@@ -50,7 +50,7 @@ enum EvalError {
     Write {
         path: PathBuf,
         #[source]
-        cause: safetensors::SafeTensorError,
+        cause: std::io::Error,
     },
 }
 
@@ -89,7 +89,19 @@ pub fn run(args: &EvalArgs) -> Result<(), Failure> {
         .map_err(|e| whose_fault(e.into()))?
         .map_err(whose_fault)?;
     if let (Some(path), Some(logits)) = (&args.logits, logits) {
-        write_logits(path, &logits, losses.len()).map_err(Failure::failed)?;
+        let columns = logits.len() / losses.len();
+        let values = Box::new(move || logits.clone());
+        let entry = Entry {
+            name: "logits".to_owned(),
+            shape: vec![losses.len(), columns],
+            values,
+        };
+        tensor_file::write(path, None, vec![entry]).map_err(|cause| {
+            Failure::failed(EvalError::Write {
+                path: path.clone(),
+                cause,
+            })
+        })?;
     }
     let loss = evaluate::mean(&losses);
     let step = checkpoint.state.step;
@@ -133,15 +145,4 @@ fn measure<D: Backend>(
         Ok(all)
     };
     Ok((losses, if logits { Some(all()?) } else { None }))
-}
-
-fn write_logits(path: &Path, logits: &[f32], rows: usize) -> Result<(), EvalError> {
-    let failed = |cause| EvalError::Write {
-        path: path.to_owned(),
-        cause,
-    };
-    let bytes: Vec<u8> = logits.iter().flat_map(|x| x.to_le_bytes()).collect();
-    let view =
-        TensorView::new(Dtype::F32, vec![rows, logits.len() / rows], &bytes).map_err(failed)?;
-    serialize_to_file([("logits", view)], None, path).map_err(failed)
 }

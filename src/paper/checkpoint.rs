@@ -6,17 +6,16 @@ use super::config::{
     ConfigError, ModelConfig, RawBatch, RawInit, RawModel, RawOptimiser, RawRun, RawScaling,
     RawSchedule, RunConfig,
 };
-use super::metrics::{Lengths, sync_dir};
+use super::metrics::Lengths;
 use super::model::{Model, ModelError, parameters};
 use super::optimiser::Optimiser;
-use crate::ops::{Backend, Matrix};
+use super::tensor_file::{self, Entry};
+use crate::ops::Backend;
 use dfdx::prelude::HasShape;
 use safetensors::SafeTensorError;
-use safetensors::tensor::{Dtype, SafeTensors, View, serialize_to_file};
+use safetensors::tensor::{Dtype, SafeTensors};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
-use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -54,7 +53,7 @@ pub enum CheckpointError {
     Write {
         path: PathBuf,
         #[source]
-        cause: Box<dyn std::error::Error + Send + Sync>,
+        cause: io::Error,
     },
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -111,39 +110,13 @@ pub const FORMAT: u32 = 1;
 /// The metadata entry that holds the [`State`] as JSON. One entry, because safetensors does not order them.
 const STATE: &str = "repro";
 
-/// A tensor that becomes bytes only while it is written.
-struct Lazy<'a, D: Backend> {
-    tensor: &'a Matrix<D>,
-    shape: [usize; 2],
-}
-
-impl<D: Backend> View for Lazy<'_, D> {
-    fn dtype(&self) -> Dtype {
-        Dtype::F32
-    }
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-    fn data(&self) -> Cow<'_, [u8]> {
-        self.tensor
-            .as_vec()
-            .iter()
-            .flat_map(|x| x.to_le_bytes())
-            .collect::<Vec<u8>>()
-            .into()
-    }
-    fn data_len(&self) -> usize {
-        4 * self.shape[0] * self.shape[1]
-    }
-}
-
 pub fn save<D: Backend>(
     path: &Path,
     model: &Model<D>,
     optimiser: &Optimiser<D>,
     state: &State,
 ) -> Result<(), CheckpointError> {
-    let mut tensors = Vec::new();
+    let mut entries = Vec::new();
     let names = parameters(&model.config).into_iter().map(|(name, ..)| name);
     for ((name, weight), moments) in names.zip(model.weights()).zip(&optimiser.moments) {
         for (part, tensor) in [
@@ -152,34 +125,21 @@ pub fn save<D: Backend>(
             ("square", &moments.square),
         ] {
             let &(rows, cols) = tensor.shape();
-            tensors.push((
-                format!("{part}.{name}"),
-                Lazy {
-                    tensor,
-                    shape: [rows, cols],
-                },
-            ));
+            let values = Box::new(|| tensor.as_vec());
+            entries.push(Entry {
+                name: format!("{part}.{name}"),
+                shape: vec![rows, cols],
+                values,
+            });
         }
     }
     let state = serde_json::to_string(state).expect("a state is plain numbers and names");
-    let failed = |cause: Box<dyn std::error::Error + Send + Sync>| CheckpointError::Write {
-        path: path.to_owned(),
-        cause,
-    };
-    let dir = path.parent().unwrap_or(Path::new("."));
-    let whole = dir.join(".tmp-checkpoint");
-    serialize_to_file(
-        tensors,
-        Some(HashMap::from([(STATE.to_owned(), state)])),
-        &whole,
-    )
-    .map_err(|e| failed(e.into()))?;
-    let finish = || -> io::Result<()> {
-        File::open(&whole)?.sync_all()?;
-        fs::rename(&whole, path)?;
-        sync_dir(dir)
-    };
-    finish().map_err(|e| failed(e.into()))
+    tensor_file::write(path, Some((STATE, state)), entries).map_err(|cause| {
+        CheckpointError::Write {
+            path: path.to_owned(),
+            cause,
+        }
+    })
 }
 
 /// A checkpoint in memory, its header checked.

@@ -2,14 +2,12 @@
 //! output projections, query, key, value and gate, up unstacked. Anyone can load it without this program.
 
 use super::config::Sharing;
-use super::metrics::{FilesError, sync_dir, write_atomically};
+use super::metrics::{FilesError, write_atomically};
 use super::model::Model;
+use super::tensor_file::{self, Entry};
 use crate::ops::{Backend, Matrix};
 use dfdx::prelude::HasShape;
-use safetensors::tensor::{Dtype, View, serialize_to_file};
 use serde_json::json;
-use std::borrow::Cow;
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, thiserror::Error)]
@@ -20,39 +18,10 @@ pub enum ExportError {
     Write {
         path: PathBuf,
         #[source]
-        cause: Box<dyn std::error::Error + Send + Sync>,
+        cause: std::io::Error,
     },
     #[error(transparent)]
     Files(#[from] FilesError),
-}
-
-/// Rows `first..first + rows` of a weight, times a factor, made into bytes only while it is written.
-struct Part<'a, D: Backend> {
-    weight: &'a Matrix<D>,
-    first: usize,
-    shape: Vec<usize>,
-    factor: f32,
-}
-
-impl<D: Backend> View for Part<'_, D> {
-    fn dtype(&self) -> Dtype {
-        Dtype::F32
-    }
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-    fn data(&self) -> Cow<'_, [u8]> {
-        let all = self.weight.as_vec();
-        let start = self.first * self.weight.shape().1;
-        let part = &all[start..start + self.data_len() / 4];
-        part.iter()
-            .flat_map(|x| (x * self.factor).to_le_bytes())
-            .collect::<Vec<u8>>()
-            .into()
-    }
-    fn data_len(&self) -> usize {
-        4 * self.shape.iter().product::<usize>()
-    }
 }
 
 /// Writes `config.json` and `model.safetensors` into `dir`, which must not exist.
@@ -68,14 +37,12 @@ pub fn hugging_face<D: Backend>(
     }
     let failed = |path: &Path| {
         let path = path.to_owned();
-        move |cause: Box<dyn std::error::Error + Send + Sync>| ExportError::Write { path, cause }
+        move |cause| ExportError::Write { path, cause }
     };
-    std::fs::create_dir_all(dir).map_err(|e| failed(dir)(e.into()))?;
+    std::fs::create_dir_all(dir).map_err(failed(dir))?;
     let path = dir.join("model.safetensors");
-    let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-    serialize_to_file(tensors(model), Some(metadata), &path)
-        .map_err(|e| failed(&path)(e.into()))?;
-    sync_dir(dir).map_err(|e| failed(dir)(e.into()))?;
+    tensor_file::write(&path, Some(("format", "pt".to_owned())), tensors(model))
+        .map_err(failed(&path))?;
     let config = &model.config;
     let config = json!({
         "architectures": ["LlamaForCausalLM"],
@@ -105,60 +72,84 @@ pub fn hugging_face<D: Backend>(
     Ok(write_atomically(&dir.join("config.json"), &bytes)?)
 }
 
-fn tensors<D: Backend>(model: &Model<D>) -> Vec<(String, Part<'_, D>)> {
-    let (width, mlp) = (model.config.width, model.config.mlp);
-    let whole = |weight, rows: usize, cols: usize, factor| Part {
-        weight,
-        first: 0,
-        shape: vec![rows, cols],
-        factor,
+/// Rows from `first` on of a weight, as many as `shape` holds, times a factor.
+fn part<'a, D: Backend>(
+    name: String,
+    weight: &'a Matrix<D>,
+    first: usize,
+    shape: Vec<usize>,
+    factor: f32,
+) -> Entry<'a> {
+    let (start, len) = (first * weight.shape().1, shape.iter().product::<usize>());
+    let values = move || {
+        weight.as_vec()[start..start + len]
+            .iter()
+            .map(|x| x * factor)
+            .collect()
     };
-    let gain = |weight| Part {
-        weight,
-        first: 0,
-        shape: vec![width],
-        factor: 1.0,
-    };
+    Entry {
+        name,
+        shape,
+        values: Box::new(values),
+    }
+}
+
+fn tensors<D: Backend>(model: &Model<D>) -> Vec<Entry<'_>> {
+    let (width, mlp, scale) = (model.config.width, model.config.mlp, model.branch_scale);
+    let table = vec![model.config.vocabulary, width];
     let mut all = vec![
-        (
+        part(
             "model.embed_tokens.weight".to_owned(),
-            whole(&model.embedding, model.config.vocabulary, width, 1.0),
+            &model.embedding,
+            0,
+            table,
+            1.0,
         ),
-        ("model.norm.weight".to_owned(), gain(&model.final_norm)),
+        part(
+            "model.norm.weight".to_owned(),
+            &model.final_norm,
+            0,
+            vec![width],
+            1.0,
+        ),
     ];
     for layer in 0..model.config.depth * model.config.loops {
         let block = match model.config.sharing {
             Sharing::Looped => &model.blocks[layer % model.config.depth],
             Sharing::Deep => &model.blocks[layer],
         };
-        let scale = model.branch_scale;
-        let mut add =
-            |name: &str, part| all.push((format!("model.layers.{layer}.{name}.weight"), part));
-        add("input_layernorm", gain(&block.attention_norm));
-        add("post_attention_layernorm", gain(&block.mlp_norm));
-        for (i, name) in ["q_proj", "k_proj", "v_proj"].into_iter().enumerate() {
-            let part = Part {
-                weight: &block.qkv,
-                first: i * width,
-                shape: vec![width, width],
-                factor: 1.0,
-            };
-            add(&format!("self_attn.{name}"), part);
+        let square = || vec![width, width];
+        for (name, weight, first, shape, factor) in [
+            (
+                "input_layernorm",
+                &block.attention_norm,
+                0,
+                vec![width],
+                1.0,
+            ),
+            ("self_attn.q_proj", &block.qkv, 0, square(), 1.0),
+            ("self_attn.k_proj", &block.qkv, width, square(), 1.0),
+            ("self_attn.v_proj", &block.qkv, 2 * width, square(), 1.0),
+            ("self_attn.o_proj", &block.attention_out, 0, square(), scale),
+            (
+                "post_attention_layernorm",
+                &block.mlp_norm,
+                0,
+                vec![width],
+                1.0,
+            ),
+            ("mlp.gate_proj", &block.gate_up, 0, vec![mlp, width], 1.0),
+            ("mlp.up_proj", &block.gate_up, mlp, vec![mlp, width], 1.0),
+            ("mlp.down_proj", &block.down, 0, vec![width, mlp], scale),
+        ] {
+            all.push(part(
+                format!("model.layers.{layer}.{name}.weight"),
+                weight,
+                first,
+                shape,
+                factor,
+            ));
         }
-        add(
-            "self_attn.o_proj",
-            whole(&block.attention_out, width, width, scale),
-        );
-        for (i, name) in ["gate_proj", "up_proj"].into_iter().enumerate() {
-            let part = Part {
-                weight: &block.gate_up,
-                first: i * mlp,
-                shape: vec![mlp, width],
-                factor: 1.0,
-            };
-            add(&format!("mlp.{name}"), part);
-        }
-        add("mlp.down_proj", whole(&block.down, width, mlp, scale));
     }
     all
 }

@@ -238,11 +238,16 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), FilesError> {
         path: path.to_owned(),
         cause,
     };
-    let dir = path.parent().unwrap_or(Path::new("."));
-    let mut temporary = tempfile::NamedTempFile::new_in(dir).map_err(cause)?;
-    temporary.write_all(bytes).map_err(cause)?;
-    temporary.as_file().sync_all().map_err(cause)?;
-    temporary.persist(path).map_err(|e| cause(e.error))?;
+    let dir = path
+        .parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = dir.join(format!(".tmp-{name}"));
+    let mut out = File::create(&temporary).map_err(cause)?;
+    out.write_all(bytes).map_err(cause)?;
+    out.sync_all().map_err(cause)?;
+    fs::rename(&temporary, path).map_err(cause)?;
     sync_dir(dir).map_err(cause)
 }
 

@@ -16,5 +16,6 @@ pub mod random;
 pub mod scaling;
 pub mod schedule;
 pub mod sources;
+pub mod tensor_file;
 pub mod tensorboard;
 pub mod trainer;
