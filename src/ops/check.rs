@@ -22,12 +22,10 @@ pub fn matrix<D: Backend>(dev: &D, rows: usize, cols: usize, salt: u32) -> Matri
 }
 
 type Traced<D> = Matrix<D, OwnedTape<f32, D>>;
+type Op<'a, D> = &'a dyn Fn(Traced<D>, &[Matrix<D>]) -> Traced<D>;
 
 /// Output, and the gradients of all inputs for a fixed upstream gradient.
-fn run<D: Backend>(
-    inputs: &[Matrix<D>],
-    op: &dyn Fn(Traced<D>, &[Matrix<D>]) -> Traced<D>,
-) -> (Vec<f32>, Vec<Vec<f32>>) {
+fn run<D: Backend>(inputs: &[Matrix<D>], op: Op<D>) -> (Vec<f32>, Vec<Vec<f32>>) {
     let x = inputs[0].leaky_trace();
     let y = op(x, &inputs[1..]);
     let values = y.as_vec();
@@ -72,11 +70,7 @@ pub fn check<D: Backend>(
 
 /// Central differences of the f64-summed output, in a random direction per input. With steps of 1/128 the truncation error
 /// and the f32 rounding of the output are both near 1e-4 of the derivative; 2e-3 separates a wrong formula from noise.
-fn finite_differences<D: Backend>(
-    inputs: &[Matrix<D>],
-    op: &dyn Fn(Traced<D>, &[Matrix<D>]) -> Traced<D>,
-    grads: &[Vec<f32>],
-) {
+fn finite_differences<D: Backend>(inputs: &[Matrix<D>], op: Op<D>, grads: &[Vec<f32>]) {
     const STEP: f32 = 1.0 / 128.0;
     let value = |inputs: &[Matrix<D>]| -> f64 {
         let y = op(inputs[0].leaky_trace(), &inputs[1..]);

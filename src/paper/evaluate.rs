@@ -39,7 +39,7 @@ pub fn batches(ids: &[u32], seq_len: usize) -> Vec<Batch> {
         .step_by(at_once)
         .map(|r| rows(r * seq_len, at_once.min(whole - r), seq_len))
         .collect();
-    if targets % seq_len > 0 {
+    if !targets.is_multiple_of(seq_len) {
         all.push(rows(whole * seq_len, 1, targets % seq_len));
     }
     all

@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn branch_scales_are_those_of_the_papers_grid() {
         let rule = Rule::Factorised { lambda: 1.0 };
-        for (depth, at_one) in [(12, 1.0), (24, 0.7071), (48, 0.5)] {
+        for (depth, at_one) in [(12, 1.0), (24, 0.5_f64.sqrt()), (48, 0.5)] {
             for loops in [1, 2, 4, 8] {
                 let n = loops as f64;
                 assert!(close(

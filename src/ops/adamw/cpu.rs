@@ -23,29 +23,16 @@ impl AdamW for Cpu {
             as_mut_slice(&mut moments.mean),
             as_mut_slice(&mut moments.square),
         );
-        let update =
-            |((weight, mean), (square, grad)): ((&mut [f32], &mut [f32]), (&mut [f32], &[f32]))| {
-                math::adamw(
-                    weight,
-                    mean,
-                    square,
-                    grad,
-                    step.grad_factor as f32,
-                    (step.betas.0 as f32, step.betas.1 as f32),
-                    step.decay(),
-                    step.step_size(),
-                    step.root(),
-                    step.eps as f32,
-                );
-            };
         if weight.len() > PIECE && rayon::current_num_threads() > 1 {
             weight
                 .par_chunks_mut(PIECE)
                 .zip(mean.par_chunks_mut(PIECE))
                 .zip(square.par_chunks_mut(PIECE).zip(grad.par_chunks(PIECE)))
-                .for_each(update);
+                .for_each(|((weight, mean), (square, grad))| {
+                    update(weight, mean, square, grad, step)
+                });
         } else {
-            update(((weight, mean), (square, grad)));
+            update(weight, mean, square, grad, step);
         }
         Ok(())
     }
@@ -62,4 +49,25 @@ impl AdamW for Cpu {
         };
         Ok(partials.into_iter().sum())
     }
+}
+
+fn update(
+    weight: &mut [f32],
+    mean: &mut [f32],
+    square: &mut [f32],
+    grad: &[f32],
+    step: &AdamWStep,
+) {
+    math::adamw(
+        weight,
+        mean,
+        square,
+        grad,
+        step.grad_factor as f32,
+        (step.betas.0 as f32, step.betas.1 as f32),
+        step.decay(),
+        step.step_size(),
+        step.root(),
+        step.eps as f32,
+    );
 }
