@@ -1,6 +1,7 @@
 //! Picks the device and the threads of a run.
 
 use super::config::DeviceChoice;
+use crate::ops::cpu::heap;
 
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
@@ -40,6 +41,7 @@ pub fn with_threads<R: Send>(
     threads: Option<usize>,
     f: impl FnOnce() -> R + Send,
 ) -> Result<R, DeviceError> {
+    heap::keep_freed_memory();
     let threads =
         threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let pool = rayon::ThreadPoolBuilder::new()

@@ -93,7 +93,7 @@ impl CausalAttention for Cpu {
     }
 }
 
-/// Adds every head's (T, K) numbers into its columns of `out`; columns are `stride / D` parts of D.
+/// Adds every head's (T, K) numbers into its columns of `out`; columns are `stride / D` parts of D. A task is a sequence.
 fn join_heads<'a>(
     out: &mut [f32],
     layout: Layout,
@@ -101,14 +101,11 @@ fn join_heads<'a>(
     head: impl Fn(usize, usize) -> &'a Vec<f32> + Sync,
 ) {
     let k = layout.head_width();
-    rows::for_rows(out, stride, |first, out| {
-        for (row, out) in (first..).zip(out.chunks_exact_mut(stride)) {
-            let (sequence, position) = (row / layout.seq_len, row % layout.seq_len);
-            for part in 0..stride / layout.width {
-                for h in 0..layout.heads {
-                    let source = &head(sequence * layout.heads + h, part)[position * k..][..k];
-                    math::add_scaled(&mut out[part * layout.width + h * k..][..k], source, 1.0);
-                }
+    rows::for_pieces(out, layout.seq_len * stride, |sequence, out| {
+        for part in 0..stride / layout.width {
+            for h in 0..layout.heads {
+                let columns = &mut out[part * layout.width + h * k..];
+                math::add_rows(head(sequence * layout.heads + h, part), columns, stride, k);
             }
         }
     });
@@ -123,17 +120,22 @@ fn copy_head(
     part: usize,
 ) -> Vec<f32> {
     let (sequence, head) = layout.task(task);
-    let k = layout.head_width();
-    let (cos, sin) = (as_slice(&rope.cos), as_slice(&rope.sin));
+    let (k, stride) = (layout.head_width(), 3 * layout.width);
     let mut out = vec![0.0; layout.seq_len * k];
-    for (t, out) in out.chunks_exact_mut(k).enumerate() {
-        let row = (sequence * layout.seq_len + t) * 3 * layout.width;
-        let source = &qkv[row + part * layout.width + head * k..][..k];
-        if part < 2 {
-            let angles = t * k / 2..(t + 1) * k / 2;
-            math::rotate(source, &cos[angles.clone()], &sin[angles], 1.0, out);
-        } else {
-            out.copy_from_slice(source);
+    let source = &qkv[sequence * layout.seq_len * stride + part * layout.width + head * k..];
+    if part < 2 {
+        math::rotate_rows(
+            source,
+            stride,
+            as_slice(&rope.cos),
+            as_slice(&rope.sin),
+            1.0,
+            &mut out,
+            k,
+        );
+    } else {
+        for (t, out) in out.chunks_exact_mut(k).enumerate() {
+            out.copy_from_slice(&source[t * stride..][..k]);
         }
     }
     out
@@ -262,13 +264,17 @@ fn backward_head(
             1.0,
         );
     }
-    let (cos, sin) = (as_slice(&rope.cos), as_slice(&rope.sin));
     let unrotate = |x: Vec<f32>| {
         let mut out = vec![0.0; t * k];
-        for (i, (x, out)) in x.chunks_exact(k).zip(out.chunks_exact_mut(k)).enumerate() {
-            let angles = i * k / 2..(i + 1) * k / 2;
-            math::rotate(x, &cos[angles.clone()], &sin[angles], -1.0, out);
-        }
+        math::rotate_rows(
+            &x,
+            k,
+            as_slice(&rope.cos),
+            as_slice(&rope.sin),
+            -1.0,
+            &mut out,
+            k,
+        );
         out
     };
     [unrotate(dquery), unrotate(dkey), dvalue]

@@ -55,8 +55,7 @@ pub fn define<D: Device<f32>, T: Tape<f32, D>>(
     let scores = query
         .try_matmul(key.try_permute::<_, Axes4<0, 1, 3, 2>>()?)?
         .try_mul(1.0 / (k as f32).sqrt())?;
-    // Far below any score, yet finite: dfdx's backward of max would turn infinities into NaN.
-    let mask: Matrix<D> = dev.try_upper_tri_like(&(t, t), -1e30, 1)?;
+    let mask: Matrix<D> = dev.try_upper_tri_like(&(t, t), f32::NEG_INFINITY, 1)?;
     let weights = scores
         .try_add(mask.try_broadcast_like::<_, Axes2<0, 1>>(&(b, h, t, t))?)?
         .try_softmax::<Axis<3>>()?;

@@ -242,15 +242,30 @@ vectorised! {
 }
 
 vectorised! {
-    /// Rotates pairs (i, i + K/2) of one head by the angle of its position, or back if `sign` is -1.
-    pub fn rotate(x: &[f32], cos: &[f32], sin: &[f32], sign: f32, out: &mut [f32]) {
-        let half = x.len() / 2;
-        let (x1, x2) = x.split_at(half);
-        let (out1, out2) = out.split_at_mut(half);
-        for i in 0..half {
-            let (c, s) = (cos[i], sin[i] * sign);
-            out1[i] = x1[i] * c - x2[i] * s;
-            out2[i] = x2[i] * c + x1[i] * s;
+    /// Rows of one head, `stride` apart, to contiguous rows of K: pairs (i, i + K/2) turned by the angle of the row, or back
+    /// if `sign` is -1.
+    pub fn rotate_rows(x: &[f32], stride: usize, cos: &[f32], sin: &[f32], sign: f32, out: &mut [f32], head_width: usize) {
+        let half = head_width / 2;
+        for (t, out) in out.chunks_exact_mut(head_width).enumerate() {
+            let (x1, x2) = x[t * stride..][..head_width].split_at(half);
+            let (out1, out2) = out.split_at_mut(half);
+            let (cos, sin) = (&cos[t * half..][..half], &sin[t * half..][..half]);
+            for i in 0..half {
+                let (c, s) = (cos[i], sin[i] * sign);
+                out1[i] = x1[i] * c - x2[i] * s;
+                out2[i] = x2[i] * c + x1[i] * s;
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// out += x for rows of K, `out` rows being `stride` apart.
+    pub fn add_rows(x: &[f32], out: &mut [f32], stride: usize, head_width: usize) {
+        for (t, x) in x.chunks_exact(head_width).enumerate() {
+            for (out, x) in out[t * stride..][..head_width].iter_mut().zip(x) {
+                *out += x;
+            }
         }
     }
 }

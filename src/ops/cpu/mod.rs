@@ -2,6 +2,7 @@
 //! number of threads, vector arithmetic.
 
 pub mod gemm;
+pub mod heap;
 pub mod math;
 pub mod rows;
 pub mod view;

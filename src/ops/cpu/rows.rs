@@ -28,6 +28,19 @@ pub fn for_rows(out: &mut [f32], width: usize, f: impl Fn(usize, &mut [f32]) + S
     }
 }
 
+/// Calls `f(index, piece)` for pieces of `out` of exactly this length.
+pub fn for_pieces(out: &mut [f32], length: usize, f: impl Fn(usize, &mut [f32]) + Sync) {
+    if parallel(out.len()) {
+        out.par_chunks_mut(length)
+            .enumerate()
+            .for_each(|(i, piece)| f(i, piece));
+    } else {
+        out.chunks_mut(length)
+            .enumerate()
+            .for_each(|(i, piece)| f(i, piece));
+    }
+}
+
 /// As [`for_rows`] with a second output of another width.
 pub fn for_rows2(
     a: &mut [f32],
