@@ -1,0 +1,73 @@
+//! AdamW in place, one pass over weight, moments and gradient.
+
+use super::super::Matrix;
+use super::super::cpu::math;
+use super::super::cpu::view::as_mut_slice;
+use super::{AdamW, AdamWStep, Moments};
+use dfdx::prelude::*;
+use rayon::prelude::*;
+
+/// Elements per task, and per partial sum of squares: fixed, so that threads change no bit.
+const PIECE: usize = 1 << 14;
+
+impl AdamW for Cpu {
+    fn adamw_step(
+        weight: &mut Matrix<Self>,
+        moments: &mut Moments<Self>,
+        grads: &mut Gradients<f32, Self>,
+        step: &AdamWStep,
+    ) -> Result<(), Self::Err> {
+        let grad: &[f32] = grads.get_or_alloc_mut(&*weight)?;
+        let (weight, mean, square) = (
+            as_mut_slice(weight),
+            as_mut_slice(&mut moments.mean),
+            as_mut_slice(&mut moments.square),
+        );
+        if weight.len() > PIECE && rayon::current_num_threads() > 1 {
+            weight
+                .par_chunks_mut(PIECE)
+                .zip(mean.par_chunks_mut(PIECE))
+                .zip(square.par_chunks_mut(PIECE).zip(grad.par_chunks(PIECE)))
+                .for_each(|((weight, mean), (square, grad))| {
+                    update(weight, mean, square, grad, step)
+                });
+        } else {
+            update(weight, mean, square, grad, step);
+        }
+        Ok(())
+    }
+
+    fn grad_sum_squares(
+        weight: &Matrix<Self>,
+        grads: &mut Gradients<f32, Self>,
+    ) -> Result<f64, Self::Err> {
+        let grad: &[f32] = grads.get_or_alloc_mut(weight)?;
+        let partials: Vec<f64> = if grad.len() > PIECE && rayon::current_num_threads() > 1 {
+            grad.par_chunks(PIECE).map(math::sum_squares).collect()
+        } else {
+            grad.chunks(PIECE).map(math::sum_squares).collect()
+        };
+        Ok(partials.into_iter().sum())
+    }
+}
+
+fn update(
+    weight: &mut [f32],
+    mean: &mut [f32],
+    square: &mut [f32],
+    grad: &[f32],
+    step: &AdamWStep,
+) {
+    math::adamw(
+        weight,
+        mean,
+        square,
+        grad,
+        step.grad_factor as f32,
+        (step.betas.0 as f32, step.betas.1 as f32),
+        step.decay(),
+        step.step_size(),
+        step.root(),
+        step.eps as f32,
+    );
+}

@@ -1,0 +1,182 @@
+//! Matrix product on strided slices: `gemm` behind checks of the bounds.
+#![allow(unsafe_code)]
+
+use gemm::Parallelism;
+
+/// A matrix inside a slice: element (i, j) at i * row_stride + j * col_stride.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    data: &'a [f32],
+    rows: usize,
+    cols: usize,
+    row_stride: usize,
+    col_stride: usize,
+}
+
+impl<'a> View<'a> {
+    pub fn new(data: &'a [f32], rows: usize, cols: usize) -> Self {
+        Self::strided(data, rows, cols, cols)
+    }
+
+    pub fn strided(data: &'a [f32], rows: usize, cols: usize, row_stride: usize) -> Self {
+        Self {
+            data,
+            rows,
+            cols,
+            row_stride,
+            col_stride: 1,
+        }
+    }
+
+    /// The transpose.
+    pub fn t(self) -> Self {
+        Self {
+            rows: self.cols,
+            cols: self.rows,
+            row_stride: self.col_stride,
+            col_stride: self.row_stride,
+            ..self
+        }
+    }
+
+    fn assert_inside(&self) {
+        let last = (self.rows - 1) * self.row_stride + (self.cols - 1) * self.col_stride;
+        assert!(
+            last < self.data.len(),
+            "matmul: a view ends inside its slice"
+        );
+    }
+}
+
+/// Below this many multiply-adds a second thread costs more than it brings.
+const PARALLEL_FROM: usize = 1 << 18;
+
+/// out = factor * a b, or out += factor * a b. Uses the threads of the current rayon pool; the result does not depend on
+/// their number, because gemm splits the output and never the inner sum.
+pub fn matmul(out: &mut [f32], out_stride: usize, accumulate: bool, a: View, b: View, factor: f32) {
+    let work = a.rows * a.cols * b.cols;
+    let threads = if work < PARALLEL_FROM {
+        1
+    } else {
+        rayon::current_num_threads()
+    };
+    let parallelism = if threads > 1 {
+        Parallelism::Rayon(threads)
+    } else {
+        Parallelism::None
+    };
+    matmul_with(out, out_stride, accumulate, a, b, factor, parallelism);
+}
+
+/// [`matmul`] on the calling thread, for kernels which split their work themselves.
+pub fn matmul_serial(
+    out: &mut [f32],
+    out_stride: usize,
+    accumulate: bool,
+    a: View,
+    b: View,
+    factor: f32,
+) {
+    matmul_with(out, out_stride, accumulate, a, b, factor, Parallelism::None);
+}
+
+fn matmul_with(
+    out: &mut [f32],
+    out_stride: usize,
+    accumulate: bool,
+    a: View,
+    b: View,
+    factor: f32,
+    parallelism: Parallelism,
+) {
+    assert_eq!(a.cols, b.rows, "matmul: inner sizes agree");
+    if a.rows == 0 || b.cols == 0 {
+        return;
+    }
+    assert!(a.cols > 0, "matmul: the inner size is not zero");
+    assert!(
+        b.cols <= out_stride,
+        "matmul: rows of the output do not overlap"
+    );
+    assert!(
+        (a.rows - 1) * out_stride + b.cols <= out.len(),
+        "matmul: the output ends inside its slice"
+    );
+    a.assert_inside();
+    b.assert_inside();
+    // SAFETY: the three assertions above bound every address gemm touches; `out` is borrowed for writing and so cannot
+    // overlap `a` or `b`.
+    unsafe {
+        gemm::gemm(
+            a.rows,
+            b.cols,
+            a.cols,
+            out.as_mut_ptr(),
+            1,
+            out_stride as isize,
+            accumulate,
+            a.data.as_ptr(),
+            a.col_stride as isize,
+            a.row_stride as isize,
+            b.data.as_ptr(),
+            b.col_stride as isize,
+            b.row_stride as isize,
+            1.0,
+            factor,
+            false,
+            false,
+            false,
+            parallelism,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_do_not_depend_on_the_number_of_threads() {
+        for (m, n, k) in [
+            (37, 129, 65),
+            (256, 64, 512),
+            (3, 700, 1000),
+            (1, 300, 2000),
+            (512, 1, 900),
+            (97, 2, 4000),
+        ] {
+            let fill = |len: usize, salt: usize| -> Vec<f32> {
+                (0..len)
+                    .map(|i| (((i * 7919 + salt) % 1013) as f32 - 506.0) / 300.0)
+                    .collect()
+            };
+            let (a, b) = (fill(m * k, 1), fill(k * n, 2));
+            let run = |threads: usize, transposed: bool| {
+                let pool = rayon::ThreadPoolBuilder::new()
+                    .num_threads(threads)
+                    .build()
+                    .expect("a thread pool");
+                let mut out = vec![0.5; m * n];
+                pool.install(|| {
+                    let b = if transposed {
+                        View::new(&b, n, k).t()
+                    } else {
+                        View::new(&b, k, n)
+                    };
+                    matmul(&mut out, n, true, View::new(&a, m, k), b, 0.7)
+                });
+                out.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+            };
+            for transposed in [false, true] {
+                let one = run(1, transposed);
+                for threads in [2, 3, 4] {
+                    assert_eq!(
+                        one,
+                        run(threads, transposed),
+                        "{m} x {n} x {k}, {threads} threads"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The sizes of a model.
+
+use super::{ConfigError, at_least_one, positive};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Whether the visits of the stack share their weights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Sharing {
+    /// One stack of blocks, applied `loops` times.
+    #[default]
+    Looped,
+    /// `loops` independent copies of the stack, each applied once.
+    Deep,
+}
+
+/// `model:` as written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RawModel {
+    /// Width of the residual stream, d.
+    pub width: usize,
+    /// Blocks in the stack, L.
+    pub depth: usize,
+    /// Times the stack is applied, N.
+    pub loops: usize,
+    #[serde(default)]
+    pub sharing: Sharing,
+    pub heads: usize,
+    /// Width of the feed-forward.
+    pub mlp: usize,
+    pub vocabulary: usize,
+    #[serde(default = "rope_theta")]
+    pub rope_theta: f64,
+    #[serde(default = "norm_eps")]
+    pub norm_eps: f64,
+}
+
+fn rope_theta() -> f64 {
+    10_000.0
+}
+
+fn norm_eps() -> f64 {
+    1e-5
+}
+
+/// Sizes that fit together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ModelConfig {
+    pub width: usize,
+    pub depth: usize,
+    pub loops: usize,
+    pub sharing: Sharing,
+    pub heads: usize,
+    pub mlp: usize,
+    pub vocabulary: usize,
+    pub rope_theta: f64,
+    pub norm_eps: f32,
+}
+
+impl RawModel {
+    pub fn check(&self) -> Result<ModelConfig, ConfigError> {
+        let width = at_least_one("model.width", self.width)?;
+        let heads = at_least_one("model.heads", self.heads)?;
+        if width % heads != 0 {
+            return Err(ConfigError::HeadsDoNotDivide { heads, width });
+        }
+        if width / heads % 2 != 0 {
+            return Err(ConfigError::OddHeads {
+                heads,
+                width,
+                head_width: width / heads,
+            });
+        }
+        Ok(ModelConfig {
+            width,
+            heads,
+            depth: at_least_one("model.depth", self.depth)?,
+            loops: at_least_one("model.loops", self.loops)?,
+            sharing: self.sharing,
+            mlp: at_least_one("model.mlp", self.mlp)?,
+            vocabulary: at_least_one("model.vocabulary", self.vocabulary)?,
+            rope_theta: positive("model.rope_theta", self.rope_theta)?,
+            norm_eps: positive("model.norm_eps", self.norm_eps)? as f32,
+        })
+    }
+}
+
+impl ModelConfig {
+    /// Blocks with weights of their own.
+    pub fn unique_blocks(&self) -> usize {
+        match self.sharing {
+            Sharing::Looped => self.depth,
+            Sharing::Deep => self.depth * self.loops,
+        }
+    }
+
+    /// V*d + blocks * (4d^2 + 3*d*F + 2d) + d: the embedding is also the head.
+    pub fn parameters(&self) -> usize {
+        let (d, f) = (self.width, self.mlp);
+        self.vocabulary * d + self.unique_blocks() * (4 * d * d + 3 * d * f + 2 * d) + d
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_models_have_the_papers_parameters() {
+        for (depth, parameters) in [(12, 183_454_464), (24, 268_407_552), (48, 438_313_728)] {
+            for loops in [1, 2, 4, 8] {
+                let raw = RawModel {
+                    width: 768,
+                    depth,
+                    loops,
+                    sharing: Sharing::Looped,
+                    heads: 12,
+                    mlp: 2048,
+                    vocabulary: 128_256,
+                    rope_theta: 1e4,
+                    norm_eps: 1e-5,
+                };
+                assert_eq!(raw.check().map(|m| m.parameters()), Ok(parameters));
+            }
+        }
+    }
+}
