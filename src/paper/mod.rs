@@ -1,3 +1,4 @@
 //! The science: model, scaling rules, trainer, corpus, diagnostics, theory, claims. Knows nothing of the pipeline.
 
 pub mod batch;
+pub mod data;
