@@ -11,10 +11,15 @@
 //! Every step is a config, its `check`, and a `run` that depends on nothing but config and inputs: not on the number of
 //! threads, not on the clock, not on paths. Deciding whether a step must run at all belongs to the pipeline.
 
+mod at_file;
 pub mod corpus;
 pub mod error;
+pub mod loader;
 pub mod random;
 pub mod rows;
+pub mod shards;
+pub mod tokenize;
+pub mod tokenizer;
 
 pub use error::Error;
 

@@ -2,13 +2,13 @@
 //! Works below the arrow layer so that one bad byte rejects one document rather than its whole row group.
 
 use super::Error;
+use super::at_file::AtFile;
 use parquet::basic::{Repetition, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Documents that were met but not used, by reason, with a few examples of where.
@@ -102,7 +102,7 @@ pub struct Columns {
 /// Reads one file from its first row to its last.
 pub struct Rows {
     path: PathBuf,
-    file: SerializedFileReader<File>,
+    file: SerializedFileReader<AtFile>,
     columns: Columns,
     text_at: usize,
     id_at: Option<usize>,
@@ -123,7 +123,7 @@ const STEP: usize = 64;
 
 impl Rows {
     pub fn open(path: &Path, columns: &Columns) -> Result<Self, Error> {
-        let file = File::open(path).map_err(Error::io("open", path))?;
+        let file = AtFile::open(path).map_err(Error::io("open", path))?;
         let file = SerializedFileReader::new(file).map_err(|source| Error::NotParquet { path: path.to_owned(), source })?;
         let text_at = find(&file, path, &columns.text)?;
         let id_at = columns.id.as_ref().map(|id| find(&file, path, id)).transpose()?;
@@ -132,7 +132,7 @@ impl Rows {
 
     /// The names of the top-level columns.
     pub fn column_names(path: &Path) -> Result<Vec<String>, Error> {
-        let file = File::open(path).map_err(Error::io("open", path))?;
+        let file = AtFile::open(path).map_err(Error::io("open", path))?;
         let file = SerializedFileReader::new(file).map_err(|source| Error::NotParquet { path: path.to_owned(), source })?;
         Ok(names(&file))
     }
@@ -223,13 +223,13 @@ impl Rows {
     }
 }
 
-fn names(file: &SerializedFileReader<File>) -> Vec<String> {
+fn names(file: &SerializedFileReader<AtFile>) -> Vec<String> {
     let schema = file.metadata().file_metadata().schema_descr();
     schema.root_schema().get_fields().iter().map(|field| field.name().to_owned()).collect()
 }
 
 /// The leaf of a top-level text column.
-fn find(file: &SerializedFileReader<File>, path: &Path, column: &str) -> Result<usize, Error> {
+fn find(file: &SerializedFileReader<AtFile>, path: &Path, column: &str) -> Result<usize, Error> {
     let schema = file.metadata().file_metadata().schema_descr();
     let leaf = (0..schema.num_columns()).find(|&at| schema.get_column_root(at).name() == column);
     let leaf = leaf.ok_or_else(|| Error::NoColumn { path: path.to_owned(), column: column.to_owned(), found: names(file) })?;
