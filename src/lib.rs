@@ -2,5 +2,6 @@
 //!
 //! Rooms and arrows: `cli -> stage -> {engine, paper, render}`, `paper -> ops -> dfdx`. See docs/architecture.md.
 
+pub mod cli;
 pub mod ops;
 pub mod paper;

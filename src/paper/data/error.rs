@@ -58,6 +58,15 @@ fn list(names: &[String]) -> String {
 }
 
 impl Error {
+    /// Whether the user gave something that cannot work, as against something that failed on the way.
+    pub fn is_wrong_input(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
+            Self::WriteParquet { .. } | Self::RowGroup { .. } | Self::Encode { .. } | Self::WorkerDied { .. } => false,
+            _ => true,
+        }
+    }
+
     /// For `map_err` on file operations: `.map_err(Error::io("read", path))`.
     pub fn io(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();

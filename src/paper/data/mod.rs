@@ -15,6 +15,8 @@ mod at_file;
 pub mod corpus;
 pub mod error;
 pub mod loader;
+pub mod look;
+pub mod measure;
 pub mod random;
 pub mod rows;
 pub mod shards;
