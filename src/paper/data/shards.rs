@@ -9,6 +9,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::column::page::Page;
 use parquet::column::reader::ColumnReader;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -77,6 +78,11 @@ pub struct Group {
 }
 
 impl Group {
+    /// Room for a row group of so many tokens and the rest of its last document.
+    pub fn with_room(tokens: usize) -> Self {
+        Self { doc_ids: Vec::new(), offsets: Vec::new(), ids: Vec::with_capacity(tokens + tokens / 16) }
+    }
+
     pub fn push(&mut self, doc_id: String, bos: u32, ids: &[u32]) {
         if self.offsets.is_empty() {
             self.offsets.push(0);
@@ -257,7 +263,10 @@ impl Shard {
     /// The documents of a row group: their ids end to end, and how many each has.
     pub fn read(&self, group: usize) -> Result<(Vec<u32>, Vec<u32>), Error> {
         let (documents, tokens) = self.facts.row_groups[group];
-        let ids = self.integers(group, INPUT_IDS, "input_ids", documents, tokens)?;
+        let ids = match self.pages(group, tokens).map_err(|source| self.bad(group, "input_ids", source))? {
+            Some(ids) => ids,
+            None => self.integers(group, INPUT_IDS, "input_ids", documents, tokens)?,
+        };
         let counts = self.integers(group, N_TOKENS, "n_tokens", documents, documents)?;
         if counts.iter().map(|&count| u64::from(count)).sum::<u64>() != tokens {
             let what = format!("row group {group}: `n_tokens` does not add up to its {tokens} tokens");
@@ -290,6 +299,33 @@ impl Shard {
         Error::RowGroup { path: self.path.clone(), row_group, column: column.to_owned(), source }
     }
 
+    /// The ids of a row group straight from its pages, where they are laid out as we write them; `None` where they are not.
+    /// Saves building two levels for every token, which say no more than `n_tokens` does.
+    fn pages(&self, group: usize, tokens: u64) -> Result<Option<Vec<u32>>, ParquetError> {
+        let mut pages = self.file.get_row_group(group)?.get_column_page_reader(INPUT_IDS)?;
+        let mut ids = Vec::with_capacity(tokens as usize);
+        while let Some(page) = pages.get_next_page()? {
+            let Page::DataPage { buf, num_values, encoding: Encoding::BYTE_STREAM_SPLIT, rep_level_encoding, def_level_encoding, .. } = page
+            else {
+                return Ok(None);
+            };
+            if rep_level_encoding != Encoding::RLE || def_level_encoding != Encoding::RLE {
+                return Ok(None);
+            }
+            // Repetition levels, definition levels, values; each run of levels begins with its length.
+            let Some(values) = after_levels(&buf).and_then(after_levels) else { return Ok(None) };
+            let count = num_values as usize;
+            if values.len() != 4 * count {
+                return Ok(None);
+            }
+            let (low, high) = values.split_at(2 * count);
+            let ((a, b), (c, d)) = (low.split_at(count), high.split_at(count));
+            let bytes = a.iter().zip(b).zip(c.iter().zip(d));
+            ids.extend(bytes.map(|((&a, &b), (&c, &d))| u32::from_le_bytes([a, b, c, d])));
+        }
+        Ok((ids.len() as u64 == tokens).then_some(ids))
+    }
+
     fn integers(&self, group: usize, at: usize, name: &str, rows: u64, values: u64) -> Result<Vec<u32>, Error> {
         let fail = |source| self.bad(group, name, source);
         let ColumnReader::Int32ColumnReader(mut reader) = self.column(group, at).map_err(fail)? else {
@@ -316,6 +352,12 @@ impl Shard {
         // Same size, same place: the collect reuses the allocation.
         Ok(out.into_iter().map(|id| id as u32).collect())
     }
+}
+
+/// What follows a run of levels.
+fn after_levels(bytes: &[u8]) -> Option<&[u8]> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    rest.get(u32::from_le_bytes(*length) as usize..)
 }
 
 /// The shards of a split in the output of the tokenize step, in order.

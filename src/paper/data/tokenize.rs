@@ -106,18 +106,20 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Text of each sampled file on which the fast encoder is compared with the reference.
 const COMPARED_BYTES: usize = 1 << 15;
 const COMPARED_FILES: usize = 4;
+/// Tokens a row group gets room for beforehand; a larger one grows into its size.
+const ROOM: usize = 1 << 20;
 
 /// Writes `train/`, `heldout/` and `summary.json` into `out`. Uses as many threads as the rayon pool it is called in.
 pub fn run(config: &Config, inputs: Inputs<'_>, out: &Path, progress: OnProgress<'_>) -> Result<Summary, Error> {
-    let encoder = Encoder::open(inputs.tokenizer)?;
-    run_with(config, encoder, inputs.corpus, out, progress)
+    let mut encoder = Encoder::open(inputs.tokenizer)?;
+    run_with(config, &mut encoder, inputs.corpus, out, progress)
 }
 
-/// The same with an encoder that is already there.
-pub fn run_with(config: &Config, mut encoder: Encoder, corpus: &Path, out: &Path, progress: OnProgress<'_>) -> Result<Summary, Error> {
+/// The same with an encoder that is open already.
+pub fn run_with(config: &Config, encoder: &mut Encoder, corpus: &Path, out: &Path, progress: OnProgress<'_>) -> Result<Summary, Error> {
     config.check()?;
     let files = parquet_files(corpus)?;
-    compare(&mut encoder, &files, &config.columns())?;
+    compare(encoder, &files, &config.columns())?;
     for split in [Split::Train, Split::Heldout] {
         let folder = out.join(split.folder());
         std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
@@ -126,7 +128,7 @@ pub fn run_with(config: &Config, mut encoder: Encoder, corpus: &Path, out: &Path
     let groups = GroupEncoder::new().map_err(|source| Error::WriteParquet { path: out.to_owned(), source })?;
     let floor = Floor {
         config,
-        encoder: &encoder,
+        encoder,
         groups: &groups,
         source: Mutex::new(Source { files: files.into_iter().collect(), columns: config.columns(), open: None, next: 0 }),
         board: Mutex::new(Board::default()),
@@ -280,7 +282,7 @@ impl Board {
 
     fn close_group(&mut self, split: Split, config: &Config) {
         let desk = self.desks.entry(split).or_default();
-        let group = std::mem::take(&mut desk.group);
+        let group = std::mem::replace(&mut desk.group, Group::with_room(config.row_group_tokens.min(ROOM)));
         desk.shard_tokens += group.ids.len() as u64;
         let shard = desk.shard;
         let closes_shard = desk.shard_tokens >= config.shard_tokens;
