@@ -65,7 +65,12 @@ fn write_corpus(out: &Path, megabytes: u64) {
     let config = corpus::Config { bytes: megabytes * 1_000_000, ..Default::default() };
     let summary = corpus::run(&config, corpus::Inputs::default(), out, &mut |_| ()).unwrap();
     let (wall, cpu) = clock.read();
-    println!("corpus     {} documents, {} bytes: {wall:.2} s ({:.0} MB/s), {cpu:.2} s CPU", summary.documents, summary.bytes, megabytes as f64 / wall);
+    println!(
+        "corpus     {} documents, {} bytes: {wall:.2} s ({:.0} MB/s), {cpu:.2} s CPU",
+        summary.documents,
+        summary.bytes,
+        megabytes as f64 / wall
+    );
 }
 
 fn take_folder(from: &Path, out: &Path) {
@@ -122,8 +127,16 @@ fn check_reference(corpus: &Path, tokenizer: &Path) {
         .par_iter()
         .map(|text| {
             let (fast, reference) = (encoder.encode(text).unwrap(), encoder.encode_reference(text).unwrap());
-            assert!(fast == reference, "the ids differ in the document that begins {:?}", text.chars().take(60).collect::<String>());
-            assert!(encoder.decode(&fast).unwrap() == *text, "the text does not come back: {:?}", text.chars().take(60).collect::<String>());
+            assert!(
+                fast == reference,
+                "the ids differ in the document that begins {:?}",
+                text.chars().take(60).collect::<String>()
+            );
+            assert!(
+                encoder.decode(&fast).unwrap() == *text,
+                "the text does not come back: {:?}",
+                text.chars().take(60).collect::<String>()
+            );
             fast.len()
         })
         .sum();

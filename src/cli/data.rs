@@ -147,7 +147,11 @@ fn told_text(stats: &TextStats) -> String {
         stats.rejects.told()
     );
     let words = &stats.words;
-    let _ = writeln!(out, "words      {}, {} distinct, {} of them once; Heaps {:.2}, Zipf {:.2}", words.words, words.distinct, words.once, words.heaps, words.zipf);
+    let _ = writeln!(
+        out,
+        "words      {}, {} distinct, {} of them once; Heaps {:.2}, Zipf {:.2}",
+        words.words, words.distinct, words.once, words.heaps, words.zipf
+    );
     let _ = writeln!(out, "zstd -3    {:.2} to 1", stats.zstd_ratio);
     let _ = writeln!(
         out,

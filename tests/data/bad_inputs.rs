@@ -18,7 +18,8 @@ fn fail(sandbox: &Sandbox, config: &tokenize::Config) -> String {
 #[test]
 fn nulls_and_empty_documents_are_counted() {
     let sandbox = ready();
-    let texts = [(Some("a"), Some("one")), (Some("b"), None), (Some("c"), Some("")), (None, Some("two")), (Some("e"), Some("three"))];
+    let texts =
+        [(Some("a"), Some("one")), (Some("b"), None), (Some("c"), Some("")), (None, Some("two")), (Some("e"), Some("three"))];
     write_texts(&sandbox.path("corpus/x.parquet"), &texts, 2);
     let summary = sandbox.tokenize(&small_shards(), "out").unwrap();
     assert_eq!(summary.train.documents + summary.heldout.documents, 3);
@@ -69,7 +70,9 @@ fn a_file_cut_short_is_an_error_that_names_it() {
     let file = sandbox.path("corpus/00001.parquet");
     let bytes = std::fs::read(&file).unwrap();
     std::fs::write(&file, &bytes[..bytes.len() - 100]).unwrap();
-    assert!(fail(&sandbox, &small_shards()).starts_with("`corpus/00001.parquet`: not a readable Parquet file; it may be cut short"));
+    assert!(
+        fail(&sandbox, &small_shards()).starts_with("`corpus/00001.parquet`: not a readable Parquet file; it may be cut short")
+    );
     std::fs::write(&file, b"").unwrap();
     assert!(fail(&sandbox, &small_shards()).starts_with("`corpus/00001.parquet`: not a readable Parquet file"));
 }
@@ -84,7 +87,10 @@ fn a_damaged_row_group_is_an_error_that_names_it() {
     }
     std::fs::write(&file, bytes).unwrap();
     let told = fail(&sandbox, &small_shards());
-    assert!(told.starts_with("`corpus/00002.parquet`, row group 0: cannot decode column `text`; fetch or write the file again"), "{told}");
+    assert!(
+        told.starts_with("`corpus/00002.parquet`, row group 0: cannot decode column `text`; fetch or write the file again"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -99,5 +105,8 @@ fn settings_out_of_range_are_told() {
         "`shard_tokens` is 10, but must be at least `row_group_tokens`"
     );
     let error = serde_json::from_str::<tokenize::Config>(r#"{"held_uot": 5}"#).unwrap_err();
-    assert!(error.to_string().starts_with("unknown field `held_uot`, expected one of `text_column`, `id_column`, `held_out`"), "{error}");
+    assert!(
+        error.to_string().starts_with("unknown field `held_uot`, expected one of `text_column`, `id_column`, `held_out`"),
+        "{error}"
+    );
 }

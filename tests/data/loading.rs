@@ -168,7 +168,10 @@ fn shards_that_do_not_belong_together_are_refused() {
     std::fs::copy(shards.join("heldout/shard-00000.parquet"), shards.join("train/zz.parquet")).unwrap();
     assert!(name(open(Split::Train)).starts_with("`shards/train/zz.parquet`: it holds the heldout split but lies in `train`"));
     std::fs::copy(sandbox.path("corpus/00000.parquet"), shards.join("train/zz.parquet")).unwrap();
-    assert!(name(open(Split::Train)).starts_with("`shards/train/zz.parquet`: no `repro.shard` in its metadata; it is not a token shard"));
+    assert!(
+        name(open(Split::Train))
+            .starts_with("`shards/train/zz.parquet`: no `repro.shard` in its metadata; it is not a token shard")
+    );
     let bytes = std::fs::read(shards.join("train/shard-00000.parquet")).unwrap();
     std::fs::write(shards.join("train/zz.parquet"), &bytes[..bytes.len() / 2]).unwrap();
     assert!(name(open(Split::Train)).starts_with("`shards/train/zz.parquet`: not a readable Parquet file; it may be cut short"));

@@ -2,8 +2,11 @@
 #![allow(clippy::unwrap_used)]
 
 mod bad_inputs;
+mod fetching;
 mod loading;
+mod looking;
 mod sandbox;
+mod server;
 mod tokenizers;
 mod tokenizing;
 mod world;

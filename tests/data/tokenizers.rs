@@ -38,8 +38,10 @@ fn any_text_comes_back_as_it_was() {
 
 /// A tiktoken file of the 256 bytes and a few merges.
 fn tiktoken_file() -> String {
-    let tokens: Vec<Vec<u8>> =
-        (0..=255u8).map(|byte| vec![byte]).chain(["th", "he", "the", " the", "in", "ing"].map(|text| text.as_bytes().to_vec())).collect();
+    let tokens: Vec<Vec<u8>> = (0..=255u8)
+        .map(|byte| vec![byte])
+        .chain(["th", "he", "the", " the", "in", "ing"].map(|text| text.as_bytes().to_vec()))
+        .collect();
     tokens.iter().enumerate().map(|(rank, token)| format!("{} {rank}\n", base64(token))).collect()
 }
 

@@ -27,8 +27,7 @@ fn shards_decode_to_the_exact_source_and_nothing_is_lost() {
     let sandbox = Sandbox::new().world(600_000).tokenizer(600).shards();
     let encoder = sandbox.encoder();
     let source = sandbox.documents("corpus");
-    let (train, heldout) =
-        (documents(&sandbox.path("shards"), Split::Train), documents(&sandbox.path("shards"), Split::Heldout));
+    let (train, heldout) = (documents(&sandbox.path("shards"), Split::Train), documents(&sandbox.path("shards"), Split::Heldout));
     assert_eq!(train.len() + heldout.len(), source.len());
     let (mut train, mut heldout) = (train.into_iter(), heldout.into_iter());
     for (id, text) in source {
@@ -60,7 +59,8 @@ fn the_summary_adds_up() {
     assert_eq!(summary.bytes, source.iter().map(|(_, text)| text.len() as u64).sum::<u64>());
     assert_eq!(summary.train.documents + summary.heldout.documents, source.len() as u64);
     assert!(summary.heldout.documents > 0 && summary.heldout.documents * 8 < summary.train.documents);
-    let read: tokenize::Summary = serde_json::from_str(&std::fs::read_to_string(sandbox.path("shards/summary.json")).unwrap()).unwrap();
+    let read: tokenize::Summary =
+        serde_json::from_str(&std::fs::read_to_string(sandbox.path("shards/summary.json")).unwrap()).unwrap();
     assert_eq!(read, summary);
     for (split, told) in [(Split::Train, &summary.train), (Split::Heldout, &summary.heldout)] {
         let tokens: u64 = documents(&sandbox.path("shards"), split).iter().map(|(_, ids)| ids.len() as u64).sum();

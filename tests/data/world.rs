@@ -32,11 +32,23 @@ fn the_columns_are_those_of_fineweb_edu() {
     let sandbox = Sandbox::new().world(50_000);
     let file = std::fs::File::open(sandbox.path("corpus/00000.parquet")).unwrap();
     let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
-    let columns: Vec<String> = reader.schema().fields().iter().map(|field| format!("{}: {}", field.name(), field.data_type())).collect();
-    assert_eq!(columns, [
-        "text: Utf8", "id: Utf8", "dump: Utf8", "url: Utf8", "file_path: Utf8", "language: Utf8", "language_score: Float64",
-        "token_count: Int64", "score: Float64", "int_score: Int64",
-    ]);
+    let columns: Vec<String> =
+        reader.schema().fields().iter().map(|field| format!("{}: {}", field.name(), field.data_type())).collect();
+    assert_eq!(
+        columns,
+        [
+            "text: Utf8",
+            "id: Utf8",
+            "dump: Utf8",
+            "url: Utf8",
+            "file_path: Utf8",
+            "language: Utf8",
+            "language_score: Float64",
+            "token_count: Int64",
+            "score: Float64",
+            "int_score: Int64",
+        ]
+    );
 }
 
 #[test]

@@ -1,8 +1,9 @@
 """Gathers real English prose from installed-size Debian packages into one Parquet file with FineWeb-Edu's `text` and `id`.
 
 usage: prose.py FOLDER-OF-UNPACKED-PACKAGES OUT.parquet MEGABYTES
-Packages: anarchism (essays), debian-handbook (a manual), dict-gcide (a dictionary with quotations), dict-foldoc, dict-jargon.
-Essays and manuals come first, the dictionary fills up the rest. A document is some consecutive paragraphs, like a web page.
+Packages: anarchism (essays); debian-handbook, postgresql-doc-15, python3.11-doc, git-doc, debian-policy (manuals); dict-jargon, dict-foldoc,
+dict-gcide (dictionaries with quotations). Essays and manuals come first, the dictionaries fill up the rest, so a package that is missing
+only moves the mix. A document is some consecutive paragraphs, like a web page.
 """
 
 import gzip
@@ -39,11 +40,11 @@ def documents(text, name):
 
 def main():
     root, out, megabytes = pathlib.Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])
-    essays = sorted(root.glob("usr/share/doc/anarchism/html/*.html"))
-    manuals = sorted(root.glob("usr/share/doc/debian-handbook/html/en-US/*.html"))
+    places = ["anarchism/html", "debian-handbook/html/en-US", "postgresql-doc-15/html", "python3.11/html", "git/html", "debian-policy"]
+    pages = [path for place in places for path in sorted(root.glob(f"usr/share/doc/{place}/**/*.html")) if not path.is_symlink()]
     dictionaries = [root / f"usr/share/dictd/{name}.dict.dz" for name in ("jargon", "foldoc", "gcide")]
     ids, texts, size, wanted = [], [], 0, megabytes * 1e6
-    for path in essays + manuals + dictionaries:
+    for path in pages + dictionaries:
         text = gzip.open(path, "rt", errors="ignore").read() if path.suffix == ".dz" else from_html(path)
         for name, document in documents(text, path.name):
             if size >= wanted or not document:

@@ -46,6 +46,17 @@ pub enum Error {
     #[error("all {documents} documents were rejected ({why}); check the text column")]
     NothingLeft { documents: u64, why: String },
 
+    #[error("`{address}`: {what}")]
+    BadAddress { address: String, what: String },
+
+    #[error("`{url}`: the server answered {status}{hint}")]
+    Status { url: String, status: u16, hint: &'static str },
+
+    #[error(
+        "`{url}`: gave up after {attempts} tries in a row without progress, the last because {what}; run it again to continue"
+    )]
+    GaveUp { url: String, attempts: u32, what: String },
+
     #[error("a worker thread of {step} stopped without a result; the messages above say why")]
     WorkerDied { step: &'static str },
 }
@@ -62,7 +73,11 @@ impl Error {
     pub fn is_wrong_input(&self) -> bool {
         match self {
             Self::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
-            Self::WriteParquet { .. } | Self::RowGroup { .. } | Self::Encode { .. } | Self::WorkerDied { .. } => false,
+            Self::WriteParquet { .. }
+            | Self::RowGroup { .. }
+            | Self::Encode { .. }
+            | Self::WorkerDied { .. }
+            | Self::GaveUp { .. } => false,
             _ => true,
         }
     }

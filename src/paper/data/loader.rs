@@ -277,7 +277,8 @@ impl Loader {
 
 impl TokenSource for Loader {
     fn next_batch(&mut self, rows: usize, seq_len: usize) -> Result<Batch, SourceError> {
-        self.batch(rows, seq_len).map_err(|error| SourceError { what: "cannot read the next batch".into(), cause: Some(Box::new(error)) })
+        self.batch(rows, seq_len)
+            .map_err(|error| SourceError { what: "cannot read the next batch".into(), cause: Some(Box::new(error)) })
     }
 
     fn position(&self) -> Position {

@@ -136,7 +136,11 @@ fn check_tokenizer(shard: &Shard, encoder: Option<&Encoder>) -> Result<(), Error
 
 pub fn stats(path: &Path, text_column: &str, encoder: Option<&Encoder>, progress: OnProgress<'_>) -> Result<Stats, Error> {
     let (files, shards) = kind(path)?;
-    if shards { token_stats(&files, encoder, progress).map(Stats::Tokens) } else { text_stats(&files, text_column, progress).map(Stats::Text) }
+    if shards {
+        token_stats(&files, encoder, progress).map(Stats::Tokens)
+    } else {
+        text_stats(&files, text_column, progress).map(Stats::Text)
+    }
 }
 
 /// Counts bytes and keeps none.
@@ -227,7 +231,12 @@ fn token_stats(files: &[PathBuf], encoder: Option<&Encoder>, progress: OnProgres
             for &id in &ids {
                 match counts.get_mut(id as usize) {
                     Some(count) => *count += 1,
-                    None => return Err(Error::BadShard { path: file.clone(), what: format!("id {id} is beyond its vocabulary of {vocabulary}") }),
+                    None => {
+                        return Err(Error::BadShard {
+                            path: file.clone(),
+                            what: format!("id {id} is beyond its vocabulary of {vocabulary}"),
+                        });
+                    }
                 }
             }
             let mut rest = ids.as_slice();

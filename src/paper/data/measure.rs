@@ -154,7 +154,8 @@ impl Repeats {
     pub fn add(&mut self, text: &str) {
         self.document_count += 1;
         self.documents.insert(short_hash(text));
-        for sentence in text.split_inclusive(['.', '?', '!', '\n']).map(str::trim).filter(|part| part.len() >= SHORTEST_SENTENCE) {
+        for sentence in text.split_inclusive(['.', '?', '!', '\n']).map(str::trim).filter(|part| part.len() >= SHORTEST_SENTENCE)
+        {
             self.sentence_count += 1;
             self.sentences.insert(short_hash(sentence));
         }
@@ -213,7 +214,9 @@ mod tests {
     #[test]
     fn repeats_are_shares() {
         let mut repeats = Repeats::default();
-        for text in ["This is a sentence of some length.", "This is a sentence of some length.", "Here is another sentence, also long."] {
+        for text in
+            ["This is a sentence of some length.", "This is a sentence of some length.", "Here is another sentence, also long."]
+        {
             repeats.add(text);
         }
         let (documents, sentences) = repeats.finish();

@@ -14,6 +14,7 @@
 mod at_file;
 pub mod corpus;
 pub mod error;
+pub mod fetch;
 pub mod loader;
 pub mod look;
 pub mod measure;

@@ -156,15 +156,13 @@ impl GroupEncoder {
         let ids = ScalarBuffer::from(group.ids);
         let digest = blake3::hash(ids.inner().as_slice());
         let DataType::List(element) = self.schema.field(INPUT_IDS).data_type() else { unreachable!("the schema says list") };
-        let lists = ListArray::new(
-            element.clone(),
-            OffsetBuffer::new(group.offsets.into()),
-            Arc::new(UInt32Array::new(ids, None)),
-            None,
-        );
-        let columns: [ArrayRef; 3] = [Arc::new(StringArray::from(group.doc_ids)), Arc::new(UInt32Array::from(counts)), Arc::new(lists)];
+        let lists =
+            ListArray::new(element.clone(), OffsetBuffer::new(group.offsets.into()), Arc::new(UInt32Array::new(ids, None)), None);
+        let columns: [ArrayRef; 3] =
+            [Arc::new(StringArray::from(group.doc_ids)), Arc::new(UInt32Array::from(counts)), Arc::new(lists)];
         let mut chunks = Vec::with_capacity(columns.len());
-        for ((field, column), mut writer) in self.schema.fields().iter().zip(&columns).zip(self.factory.create_column_writers(0)?) {
+        for ((field, column), mut writer) in self.schema.fields().iter().zip(&columns).zip(self.factory.create_column_writers(0)?)
+        {
             for leaf in compute_leaves(field, column)? {
                 writer.write(&leaf)?;
             }
@@ -188,7 +186,8 @@ impl ShardWriter {
         let file = File::create(path).map_err(Error::io("create", path))?;
         let fail = |source| Error::WriteParquet { path: path.to_owned(), source };
         let schema = ArrowSchemaConverter::new().convert(&encoder.schema).map_err(fail)?;
-        let file = SerializedFileWriter::new(BufWriter::new(file), schema.root_schema_ptr(), encoder.properties.clone()).map_err(fail)?;
+        let file = SerializedFileWriter::new(BufWriter::new(file), schema.root_schema_ptr(), encoder.properties.clone())
+            .map_err(fail)?;
         Ok(Self { path: path.to_owned(), file, facts: facts.clone(), hasher: blake3::Hasher::new() })
     }
 
@@ -249,7 +248,8 @@ impl Shard {
         let pairs = metadata.file_metadata().key_value_metadata();
         let text = pairs.and_then(|pairs| pairs.iter().find(|pair| pair.key == KEY)).and_then(|pair| pair.value.as_deref());
         let text = text.ok_or_else(|| bad(format!("no `{KEY}` in its metadata")))?;
-        let facts: ShardFacts = serde_json::from_str(text).map_err(|error| bad(format!("its `{KEY}` cannot be read: {error}")))?;
+        let facts: ShardFacts =
+            serde_json::from_str(text).map_err(|error| bad(format!("its `{KEY}` cannot be read: {error}")))?;
         if facts.format != FORMAT {
             return Err(bad(format!("it has format {}, this tool reads {FORMAT}", facts.format)));
         }
@@ -305,7 +305,14 @@ impl Shard {
         let mut pages = self.file.get_row_group(group)?.get_column_page_reader(INPUT_IDS)?;
         let mut ids = Vec::with_capacity(tokens as usize);
         while let Some(page) = pages.get_next_page()? {
-            let Page::DataPage { buf, num_values, encoding: Encoding::BYTE_STREAM_SPLIT, rep_level_encoding, def_level_encoding, .. } = page
+            let Page::DataPage {
+                buf,
+                num_values,
+                encoding: Encoding::BYTE_STREAM_SPLIT,
+                rep_level_encoding,
+                def_level_encoding,
+                ..
+            } = page
             else {
                 return Ok(None);
             };
@@ -347,7 +354,10 @@ impl Shard {
             met += records;
         }
         if met as u64 != rows || out.len() as u64 != values {
-            return Err(fail(ParquetError::EOF(format!("{met} rows and {} values, {rows} and {values} were announced", out.len()))));
+            return Err(fail(ParquetError::EOF(format!(
+                "{met} rows and {} values, {rows} and {values} were announced",
+                out.len()
+            ))));
         }
         // Same size, same place: the collect reuses the allocation.
         Ok(out.into_iter().map(|id| id as u32).collect())

@@ -32,7 +32,13 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { text_column: "text".into(), id_column: "id".into(), held_out: 1000, row_group_tokens: 1 << 20, shard_tokens: 1 << 26 }
+        Self {
+            text_column: "text".into(),
+            id_column: "id".into(),
+            held_out: 1000,
+            row_group_tokens: 1 << 20,
+            shard_tokens: 1 << 26,
+        }
     }
 }
 
@@ -116,7 +122,13 @@ pub fn run(config: &Config, inputs: Inputs<'_>, out: &Path, progress: OnProgress
 }
 
 /// The same with an encoder that is open already.
-pub fn run_with(config: &Config, encoder: &mut Encoder, corpus: &Path, out: &Path, progress: OnProgress<'_>) -> Result<Summary, Error> {
+pub fn run_with(
+    config: &Config,
+    encoder: &mut Encoder,
+    corpus: &Path,
+    out: &Path,
+    progress: OnProgress<'_>,
+) -> Result<Summary, Error> {
     config.check()?;
     let files = parquet_files(corpus)?;
     compare(encoder, &files, &config.columns())?;
@@ -308,7 +320,14 @@ fn shard_name(split: Split, shard: usize) -> String {
 }
 
 impl Shelf {
-    fn append(&mut self, split: Split, shard: usize, group: EncodedGroup, encoder: &GroupEncoder, empty: &ShardFacts) -> Result<(), Error> {
+    fn append(
+        &mut self,
+        split: Split,
+        shard: usize,
+        group: EncodedGroup,
+        encoder: &GroupEncoder,
+        empty: &ShardFacts,
+    ) -> Result<(), Error> {
         if !self.open.contains_key(&split) {
             let path = self.out.join(shard_name(split, shard));
             self.open.insert(split, (shard, ShardWriter::create(&path, encoder, empty)?));

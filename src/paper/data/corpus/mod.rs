@@ -96,7 +96,11 @@ pub fn run(config: &Config, inputs: Inputs<'_>, out: &Path, progress: OnProgress
         (From::World, _) => write_world(config, &mut writer, progress)?,
         (From::Folder, Some(folder)) => folder::write(config, folder, &mut writer, progress)?,
         (From::Folder, None) => {
-            return Err(Error::Missing { field: "folder", because: "from: folder", instead: "name the folder of texts as the step's input" });
+            return Err(Error::Missing {
+                field: "folder",
+                because: "from: folder",
+                instead: "name the folder of texts as the step's input",
+            });
         }
     };
     summary.files = writer.finish()?.len();
@@ -111,7 +115,8 @@ fn write_world(config: &Config, writer: &mut Writer, progress: OnProgress<'_>) -
     let mut summary = Summary::default();
     let mut first = 0;
     loop {
-        let chunk: Vec<Record> = (first..first + CHUNK).into_par_iter().map(|number| record(&world, config.seed, number)).collect();
+        let chunk: Vec<Record> =
+            (first..first + CHUNK).into_par_iter().map(|number| record(&world, config.seed, number)).collect();
         for record in chunk {
             summary.documents += 1;
             summary.bytes += record.text.len() as u64;

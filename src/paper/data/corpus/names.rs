@@ -13,13 +13,15 @@ pub struct Tongue {
 }
 
 const ONSETS: &[&str] = &[
-    "b", "br", "c", "d", "dr", "f", "g", "gr", "h", "j", "k", "kr", "l", "m", "n", "p", "pr", "qu", "r", "s", "sh", "sk", "st", "t",
-    "th", "tr", "v", "w", "y", "z",
+    "b", "br", "c", "d", "dr", "f", "g", "gr", "h", "j", "k", "kr", "l", "m", "n", "p", "pr", "qu", "r", "s", "sh", "sk", "st",
+    "t", "th", "tr", "v", "w", "y", "z",
 ];
 const VOWELS: &[&str] = &["a", "e", "i", "o", "u", "ae", "ai", "ea", "ia", "ou", "y"];
 const CODAS: &[&str] = &["", "", "", "l", "n", "r", "s", "m", "t", "nd", "rn", "sk", "th", "x", "lm", "rk"];
-const TOWN_ENDINGS: &[&str] =
-    &["ton", "ford", "mar", "wick", "holm", "gate", "by", "stead", "haven", "burg", "dale", "mouth", "keep", "port", "field", "ness"];
+const TOWN_ENDINGS: &[&str] = &[
+    "ton", "ford", "mar", "wick", "holm", "gate", "by", "stead", "haven", "burg", "dale", "mouth", "keep", "port", "field",
+    "ness",
+];
 
 fn some_of(random: &mut Random, from: &[&'static str], count: usize) -> Vec<&'static str> {
     let mut all = from.to_vec();

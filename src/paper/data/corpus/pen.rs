@@ -235,7 +235,9 @@ mod tests {
 
     #[test]
     fn plurals_follow_the_spelling() {
-        for (one, many) in [("harvest", "harvests"), ("brush", "brushes"), ("city", "cities"), ("sheaf", "sheaves"), ("journey", "journeys")] {
+        for (one, many) in
+            [("harvest", "harvests"), ("brush", "brushes"), ("city", "cities"), ("sheaf", "sheaves"), ("journey", "journeys")]
+        {
             assert_eq!(plural(one), many);
         }
     }

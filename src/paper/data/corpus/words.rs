@@ -136,8 +136,10 @@ pub const ADVERBS: &[&str] = words!("often" "usually" "slowly" "carefully" "toge
 pub const PLACES: &[&str] = words!("in the valley" "near the river" "at the market" "behind the hill" "in the old town" "along the coast" "by the gate" "under the bridge" "in the workshop" "on the road" "beyond the forest" "inside the hall" "at the crossroads" "on the plateau" "among the ruins" "beside the granary");
 pub const TIMES: &[&str] = words!("in spring" "every morning" "in winter" "after the harvest" "at night" "in autumn" "before dawn" "once a year" "in dry years" "during the festival" "at midsummer" "after heavy rain" "on market days" "between the wars" "in times of peace" "at the turn of the century");
 pub const REASONS: &[&str] = words!("because it saves time" "so that nothing is wasted" "because it is safer" "as their parents did" "since it costs less" "to avoid mistakes" "because the law requires it" "so that everyone can see it" "out of habit" "in order to compare results" "for fear of fire" "because the weather changes quickly");
-pub const COLOURS: &[&str] = words!("red" "white" "blue" "green" "black" "grey" "yellow" "brown" "violet" "silver" "orange" "pink");
-pub const HABITATS: &[&str] = words!("forests" "marshes" "rivers" "caves" "grasslands" "mountains" "lakes" "deserts" "orchards" "cliffs" "reefs" "heaths");
+pub const COLOURS: &[&str] =
+    words!("red" "white" "blue" "green" "black" "grey" "yellow" "brown" "violet" "silver" "orange" "pink");
+pub const HABITATS: &[&str] =
+    words!("forests" "marshes" "rivers" "caves" "grasslands" "mountains" "lakes" "deserts" "orchards" "cliffs" "reefs" "heaths");
 pub const ANIMAL_CLASSES: &[&str] = words!("bird" "fish" "beetle" "lizard" "rodent" "deer" "moth" "frog" "goat" "crab");
 pub const PLANT_CLASSES: &[&str] = words!("herb" "tree" "shrub" "grass" "vine" "fern" "reed" "moss");
 pub const SUBSTANCE_CLASSES: &[&str] = words!("metal" "stone" "salt" "resin" "clay" "oil" "crystal" "pigment");

@@ -334,7 +334,8 @@ impl Builder {
             let seat = Thing { kind: Kind::Town, rank: self.random.zipf(towns) as u32 };
             let town = self.names[&Kind::Town][seat.rank as usize].clone();
             let name = self.register.fresh(|longer| {
-                let order = if longer > 0 { format!(" of the {} Gate", capital(COLOURS[at % COLOURS.len()])) } else { String::new() };
+                let order =
+                    if longer > 0 { format!(" of the {} Gate", capital(COLOURS[at % COLOURS.len()])) } else { String::new() };
                 format!("the {town} Guild of {}{order}", capital(&super::pen::plural(topic.profession)))
             });
             self.name(Kind::Guild, name);

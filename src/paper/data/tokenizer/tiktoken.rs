@@ -30,9 +30,8 @@ pub fn to_json(file: &[u8], specials: usize) -> Result<Vec<u8>, String> {
     for (token, rank) in &ranks {
         vocabulary.insert(spell(token), json!(rank));
         // tiktoken joins any two neighbours that make up a token, so every way to cut the token in two is a merge of its rank.
-        let mut cuts: Vec<(u32, u32, usize)> = (1..token.len())
-            .filter_map(|at| Some((*by_token.get(&token[..at])?, *by_token.get(&token[at..])?, at)))
-            .collect();
+        let mut cuts: Vec<(u32, u32, usize)> =
+            (1..token.len()).filter_map(|at| Some((*by_token.get(&token[..at])?, *by_token.get(&token[at..])?, at))).collect();
         cuts.sort_unstable();
         merges.extend(cuts.into_iter().map(|(_, _, at)| [spell(&token[..at]), spell(&token[at..])]));
     }

@@ -14,12 +14,16 @@ use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
 use tokenizers::{AddedToken, SplitDelimiterBehavior, Tokenizer};
 
 /// Llama-3's rule for cutting text into words: contractions, words with the space before them, up to three digits, marks, white space.
-pub const WORDS: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+pub const WORDS: &str =
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
 /// The text of a `tokenizer.json` learned from the Parquet files of `corpus`.
 pub fn train(config: &Config, corpus: &Path, progress: OnProgress<'_>) -> Result<String, Error> {
     let texts = sample(config, corpus, progress)?;
-    let bad = |error: tokenizers::Error| Error::BadTokenizer { path: corpus.to_owned(), what: format!("cannot learn a tokenizer: {error}") };
+    let bad = |error: tokenizers::Error| Error::BadTokenizer {
+        path: corpus.to_owned(),
+        what: format!("cannot learn a tokenizer: {error}"),
+    };
     let mut tokenizer = Tokenizer::new(BPE::default());
     let words = Split::new(SplitPattern::Regex(WORDS.into()), SplitDelimiterBehavior::Isolated, false).map_err(bad)?;
     let bytes = ByteLevel::new(false, true, false);

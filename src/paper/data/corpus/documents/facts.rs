@@ -60,12 +60,8 @@ fn joined(phrase: &'static str, subject: &str) -> String {
 
 /// A relation of this kind whose value has facts of its own.
 fn onward(world: &World, random: &mut Random, kind: Kind) -> Option<usize> {
-    let links: Vec<usize> = world
-        .relations(kind)
-        .iter()
-        .copied()
-        .filter(|&at| !matches!(world.relation(at).to, Kind::Word | Kind::Number))
-        .collect();
+    let links: Vec<usize> =
+        world.relations(kind).iter().copied().filter(|&at| !matches!(world.relation(at).to, Kind::Word | Kind::Number)).collect();
     (!links.is_empty()).then(|| links[random.below(links.len())])
 }
 
@@ -164,7 +160,8 @@ fn tell_far(world: &World, pen: &mut Pen, thing: Thing) {
     let hops = if pen.random.chance(0.75) { 2 } else { 3 };
     let walk = walk(world, &mut pen.random, thing, hops);
     let statement = walk.statement(world, pen);
-    let template = pen.choose(&["{s}", "[indeed,|moreover,|in fact,|it follows that|note that] {s}", "[therefore|so|thus|hence][,|] {s}"]);
+    let template =
+        pen.choose(&["{s}", "[indeed,|moreover,|in fact,|it follows that|note that] {s}", "[therefore|so|thus|hence][,|] {s}"]);
     pen.say(template, &[("s", &statement)]);
 }
 
@@ -257,7 +254,8 @@ fn capitalised(text: &str) -> String {
 /// Two things set side by side: who is older, which is longer, and by how much.
 pub fn comparison(world: &World, pen: &mut Pen, length: usize) {
     loop {
-        let kind = *pen.random.pick(&[Kind::Person, Kind::Town, Kind::River, Kind::Hill, Kind::Substance, Kind::Animal, Kind::Book]);
+        let kind =
+            *pen.random.pick(&[Kind::Person, Kind::Town, Kind::River, Kind::Hill, Kind::Substance, Kind::Animal, Kind::Book]);
         let (one, other) = (world.some(&mut pen.random, kind), world.some(&mut pen.random, kind));
         let numeric = |at: &&usize| world.relation(**at).to == Kind::Number;
         let measures: Vec<usize> = world.relations(kind).iter().filter(numeric).copied().collect();
@@ -285,21 +283,27 @@ pub fn comparison(world: &World, pen: &mut Pen, length: usize) {
         if show_first {
             pen.say("{x} {p}, [while|whereas|but] {y} {q}", &[("x", &x), ("p", &pa), ("y", &y), ("q", &pb)]);
         }
-        pen.say("{n} is {w} than [that of|for] {y}, [by|the difference being] {g}", &[("n", &name), ("w", word), ("y", &y), ("g", &gap)]);
+        pen.say(
+            "{n} is {w} than [that of|for] {y}, [by|the difference being] {g}",
+            &[("n", &name), ("w", word), ("y", &y), ("g", &gap)],
+        );
         if !show_first {
             pen.say("[for|indeed,] {x} {p} and {y} {q}", &[("x", &x), ("p", &pa), ("y", &y), ("q", &pb)]);
         }
-        pen.say("[check:|to check:] {big} - {small} = {g}", &[
-            ("big", &a.max(b).to_string()),
-            ("small", &a.min(b).to_string()),
-            ("g", &gap),
-        ]);
+        pen.say(
+            "[check:|to check:] {big} - {small} = {g}",
+            &[("big", &a.max(b).to_string()), ("small", &a.min(b).to_string()), ("g", &gap)],
+        );
         let mut relations = world.relations(kind).to_vec();
         pen.random.shuffle(&mut relations);
         for &relation in relations.iter().take(3) {
             let (v, w) = (world.fact(relation, one), world.fact(relation, other));
             let (pa, pb) = (predicate(world, pen, relation, one), predicate(world, pen, relation, other));
-            let template = if v == w { "both are alike in this: {x} {p}, and {y} {q} [too|as well]" } else { "{x} {p}, [while|whereas|but] {y} {q}" };
+            let template = if v == w {
+                "both are alike in this: {x} {p}, and {y} {q} [too|as well]"
+            } else {
+                "{x} {p}, [while|whereas|but] {y} {q}"
+            };
             pen.say(template, &[("x", &x), ("p", &pa), ("y", &y), ("q", &pb)]);
         }
         if pen.random.chance(0.5) {
@@ -378,16 +382,16 @@ pub fn glossary(world: &World, pen: &mut Pen, length: usize) {
         let colour = world.name(world.fact(colour, thing));
         let rest = predicate(world, pen, third, thing);
         let which = pen.fill("[that|which] {r}", &[("r", &rest)]);
-        let template = pen.choose(&["{n}: {a} {colour} {class} {which}", "{n}. {a} {class}, {colour}, {which}", "{n} ({class}): {colour}; {rest}"]);
-        let a = if template.contains("{colour} {class}") { indefinite(colour) } else { indefinite(class) };
-        pen.say(template, &[
-            ("n", world.name(thing)),
-            ("a", a),
-            ("colour", colour),
-            ("class", class),
-            ("which", &which),
-            ("rest", &rest),
+        let template = pen.choose(&[
+            "{n}: {a} {colour} {class} {which}",
+            "{n}. {a} {class}, {colour}, {which}",
+            "{n} ({class}): {colour}; {rest}",
         ]);
+        let a = if template.contains("{colour} {class}") { indefinite(colour) } else { indefinite(class) };
+        pen.say(
+            template,
+            &[("n", world.name(thing)), ("a", a), ("colour", colour), ("class", class), ("which", &which), ("rest", &rest)],
+        );
     }
 }
 

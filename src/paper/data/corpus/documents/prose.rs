@@ -44,7 +44,11 @@ fn remark_on(pen: &mut Pen, topic: &Topic, template: &str) {
     let tongue = Tongue::new(&mut pen.random);
     let name = capital(&tongue.word(&mut pen.random, 2));
     let place = capital(&tongue.word(&mut pen.random, 2));
-    let who = if pen.random.chance(0.5) { plural(topic.profession) } else { by_rank(&mut pen.random, &["people", "villagers", "masters", "apprentices", "neighbours", "travellers"]).to_owned() };
+    let who = if pen.random.chance(0.5) {
+        plural(topic.profession)
+    } else {
+        by_rank(&mut pen.random, &["people", "villagers", "masters", "apprentices", "neighbours", "travellers"]).to_owned()
+    };
     let slots = [
         ("noun", noun),
         ("nouns", &plural(noun)),
@@ -67,43 +71,44 @@ fn remark_on(pen: &mut Pen, topic: &Topic, template: &str) {
 }
 
 const OPENINGS: &[&str] = &["first", "to begin with", "in the beginning", "at first"];
-const LINKS: &[&str] = &["however", "moreover", "for this reason", "by contrast", "in addition", "of course", "as a result", "still"];
+const LINKS: &[&str] =
+    &["however", "moreover", "for this reason", "by contrast", "in addition", "of course", "as a result", "still"];
 
 /// A few paragraphs on one trade. A made-up person is met again and again in it, under a name no other document has.
 pub fn essay(pen: &mut Pen, length: usize) {
     let topic = &TOPICS[pen.random.zipf(TOPICS.len())];
     let noun = by_rank(&mut pen.random, topic.nouns);
-    let title = pen.fill("[on {t}|the art of {t}|{n} and {t}|notes on {t}|how to care for {a:one}]", &[
-        ("t", topic.name),
-        ("n", &plural(noun)),
-        ("one", noun),
-    ]);
+    let title = pen.fill(
+        "[on {t}|the art of {t}|{n} and {t}|notes on {t}|how to care for {a:one}]",
+        &[("t", topic.name), ("n", &plural(noun)), ("one", noun)],
+    );
     pen.title(&title);
     let tongue = Tongue::new(&mut pen.random);
     let hero = capital(&tongue.word(&mut pen.random, 2));
     let village = capital(&tongue.word(&mut pen.random, 2));
-    pen.say("{hero} was {a:p} [from|of] {v}[, a village known for its {n}|]", &[
-        ("hero", &hero),
-        ("p", topic.profession),
-        ("v", &village),
-        ("n", &plural(noun)),
-    ]);
+    pen.say(
+        "{hero} was {a:p} [from|of] {v}[, a village known for its {n}|]",
+        &[("hero", &hero), ("p", topic.profession), ("v", &village), ("n", &plural(noun))],
+    );
     let mut sentences = 0;
     while pen.len() < length || sentences < 3 {
         let opening = if sentences == 0 { OPENINGS } else { LINKS };
         let roll = pen.random.unit();
         if roll < 0.22 {
             let opening = by_rank(&mut pen.random, opening);
-            let template = pen.fill("{o}, {hero} [{past} the {noun}|made sure the {noun} was {adj}|went back to {v}] {when}[, {why}|]", &[
-                ("o", opening),
-                ("hero", &hero),
-                ("v", &village),
-                ("past", "{past}"),
-                ("noun", "{noun}"),
-                ("adj", "{adj}"),
-                ("when", "{when}"),
-                ("why", "{why}"),
-            ]);
+            let template = pen.fill(
+                "{o}, {hero} [{past} the {noun}|made sure the {noun} was {adj}|went back to {v}] {when}[, {why}|]",
+                &[
+                    ("o", opening),
+                    ("hero", &hero),
+                    ("v", &village),
+                    ("past", "{past}"),
+                    ("noun", "{noun}"),
+                    ("adj", "{adj}"),
+                    ("when", "{when}"),
+                    ("why", "{why}"),
+                ],
+            );
             remark_on(pen, topic, &template);
         } else if roll < 0.30 {
             let other = &TOPICS[pen.random.zipf(TOPICS.len())];
@@ -141,7 +146,10 @@ pub fn causes(world: &World, pen: &mut Pen, length: usize) {
             chain.push(next);
         }
         let year = pen.random.within(200, 880);
-        pen.say("[in the year {y}|in {y}|around {y}], [near|in|around] {t}, {c}", &[("y", &year.to_string()), ("t", &town), ("c", chain[0])]);
+        pen.say(
+            "[in the year {y}|in {y}|around {y}], [near|in|around] {t}, {c}",
+            &[("y", &year.to_string()), ("t", &town), ("c", chain[0])],
+        );
         for pair in chain.windows(2) {
             let template = pen.choose(&[
                 "[because|since|as] {a}, {b}",
@@ -161,10 +169,10 @@ pub fn causes(world: &World, pen: &mut Pen, length: usize) {
             pen.say(template, &[("a", first), ("b", last), ("t", &town)]);
             // A question about the middle of the chain has to be traced, not recalled.
             let middle = 1 + pen.random.below(chain.len() - 2);
-            pen.say("[what came right before this: {m}|and what was the cause when {m}]? {a}", &[
-                ("m", chain[middle]),
-                ("a", &capital(chain[middle - 1])),
-            ]);
+            pen.say(
+                "[what came right before this: {m}|and what was the cause when {m}]? {a}",
+                &[("m", chain[middle]), ("a", &capital(chain[middle - 1]))],
+            );
         }
         pen.paragraph();
         part += 1;
@@ -182,7 +190,14 @@ pub fn dialogue(world: &World, pen: &mut Pen, length: usize) {
         pen.line();
         if pen.random.chance(0.3) {
             let (a, b) = (pen.random.within(2, 60), pen.random.within(2, 60));
-            let slots = [("t", teacher.as_str()), ("p", &pupil), ("a", &a.to_string()), ("b", &b.to_string()), ("c", &(a + b).to_string()), ("w", &(a + b + 10).to_string())];
+            let slots = [
+                ("t", teacher.as_str()),
+                ("p", &pupil),
+                ("a", &a.to_string()),
+                ("b", &b.to_string()),
+                ("c", &(a + b).to_string()),
+                ("w", &(a + b + 10).to_string()),
+            ];
             pen.say("{t}: What is {a} [plus|and|added to] {b}?", &slots);
             pen.line();
             if pen.random.chance(0.3) {
@@ -220,7 +235,8 @@ pub fn ledger(world: &World, pen: &mut Pen, length: usize) {
     while part == 0 || pen.len() < length {
         let town = world.some(&mut pen.random, Kind::Town);
         let day = pen.random.within(1, 360);
-        let title = pen.fill("[sold|accounts for goods sold] in {t}, day {d}", &[("t", world.name(town)), ("d", &day.to_string())]);
+        let title =
+            pen.fill("[sold|accounts for goods sold] in {t}, day {d}", &[("t", world.name(town)), ("d", &day.to_string())]);
         pen.title(&title);
         let mut total = 0;
         for _ in 0..2 + pen.random.below(5) {
@@ -229,13 +245,16 @@ pub fn ledger(world: &World, pen: &mut Pen, length: usize) {
             let each = world.number(world.fact(price, good));
             total += count * each;
             pen.line();
-            pen.say("{n} lots of {g} at {e} pennies each: {s} pennies[, making {total} so far|]", &[
-                ("n", &count.to_string()),
-                ("g", world.name(good)),
-                ("e", &each.to_string()),
-                ("s", &(count * each).to_string()),
-                ("total", &total.to_string()),
-            ]);
+            pen.say(
+                "{n} lots of {g} at {e} pennies each: {s} pennies[, making {total} so far|]",
+                &[
+                    ("n", &count.to_string()),
+                    ("g", world.name(good)),
+                    ("e", &each.to_string()),
+                    ("s", &(count * each).to_string()),
+                    ("total", &total.to_string()),
+                ],
+            );
         }
         pen.line();
         pen.say("[total|all together|sum]: {t} pennies", &[("t", &total.to_string())]);

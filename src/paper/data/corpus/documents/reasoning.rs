@@ -48,7 +48,8 @@ fn passed_on(world: &World, pen: &mut Pen) {
     let names = cast(world, pen, steps + 1);
     let topic = pen.random.pick(TOPICS);
     let thing = topic.nouns[pen.random.zipf(topic.nouns.len())];
-    let mut links: Vec<(usize, String)> = names.windows(2).enumerate().map(|(at, pair)| (at, format!("{} gave it to {}", pair[0], pair[1]))).collect();
+    let mut links: Vec<(usize, String)> =
+        names.windows(2).enumerate().map(|(at, pair)| (at, format!("{} gave it to {}", pair[0], pair[1]))).collect();
     pen.say("{a} had {a:t}", &[("a", &names[0]), ("t", thing)]);
     // Told out of order, the links have to be joined rather than read along.
     if pen.random.chance(0.5) {
@@ -62,12 +63,10 @@ fn passed_on(world: &World, pen: &mut Pen) {
         pen.say("[who has the {t} now|where is the {t} in the end]? {z}", &[("t", thing), ("z", last)]);
     } else {
         let asked = pen.random.below(steps);
-        pen.say("who got it from {b}? {c}. And at the start it was {a} who had the {t}", &[
-            ("b", &names[asked]),
-            ("c", &names[asked + 1]),
-            ("a", first),
-            ("t", thing),
-        ]);
+        pen.say(
+            "who got it from {b}? {c}. And at the start it was {a} who had the {t}",
+            &[("b", &names[asked]), ("c", &names[asked + 1]), ("a", first), ("t", thing)],
+        );
     }
 }
 
@@ -90,18 +89,12 @@ fn ranking(world: &World, pen: &mut Pen) {
         let low = 1 + pen.random.below(count - 1);
         (pen.random.below(low), low)
     };
-    pen.say("[so who is the {most}|who, then, is the {most}]? {a}. [and|who is] the {least}? {z}", &[
-        ("most", most),
-        ("least", least),
-        ("a", &names[0]),
-        ("z", &names[count - 1]),
-    ]);
+    pen.say(
+        "[so who is the {most}|who, then, is the {most}]? {a}. [and|who is] the {least}? {z}",
+        &[("most", most), ("least", least), ("a", &names[0]), ("z", &names[count - 1])],
+    );
     // Asked both ways round, so that the order of the names gives nothing away.
-    let (first, second, answer) = if pen.random.chance(0.5) {
-        (high, low, "yes")
-    } else {
-        (low, high, "no")
-    };
+    let (first, second, answer) = if pen.random.chance(0.5) { (high, low, "yes") } else { (low, high, "no") };
     pen.say("is {a} {m} than {b}? {y}", &[("a", &names[first]), ("b", &names[second]), ("m", more), ("y", &capital(answer))]);
 }
 
@@ -121,12 +114,10 @@ fn kinds(world: &World, pen: &mut Pen) {
         pen.random.shuffle(&mut premises);
     }
     for at in premises {
-        pen.say("[every {a} is {a:b}|all {as} are {bs}]", &[
-            ("a", &terms[at]),
-            ("b", &terms[at + 1]),
-            ("as", &plural(&terms[at])),
-            ("bs", &plural(&terms[at + 1])),
-        ]);
+        pen.say(
+            "[every {a} is {a:b}|all {as} are {bs}]",
+            &[("a", &terms[at]), ("b", &terms[at + 1]), ("as", &plural(&terms[at])), ("bs", &plural(&terms[at + 1]))],
+        );
     }
     let name = cast(world, pen, 1).remove(0);
     pen.say("{n} is {a:a}", &[("n", &name), ("a", &terms[0])]);
@@ -157,16 +148,16 @@ fn boxes(world: &World, pen: &mut Pen) {
     if moved {
         let target = ["tower", "mill", "harbour"][pen.random.below(3)];
         let at = pen.random.below(steps);
-        pen.say("then the {h} was [carried|moved] to the {t}, [with all that was in it|contents and all]", &[("h", holders[at]), ("t", target)]);
+        pen.say(
+            "then the {h} was [carried|moved] to the {t}, [with all that was in it|contents and all]",
+            &[("h", holders[at]), ("t", target)],
+        );
         pen.say("where is the {x} of {o} now? In the {t}", &[("x", thing), ("o", &owner), ("t", target)]);
     } else {
-        pen.say("so the {x} of {o} is in the {z}[, and what holds the {m}? The {n}|]", &[
-            ("x", thing),
-            ("o", &owner),
-            ("z", holders[steps]),
-            ("m", holders[0]),
-            ("n", holders[1]),
-        ]);
+        pen.say(
+            "so the {x} of {o} is in the {z}[, and what holds the {m}? The {n}|]",
+            &[("x", thing), ("o", &owner), ("z", holders[steps]), ("m", holders[0]), ("n", holders[1])],
+        );
     }
 }
 
@@ -176,7 +167,11 @@ pub fn problems(world: &World, pen: &mut Pen, length: usize) {
     pen.title(&title);
     let mut parts = 0;
     while parts == 0 || pen.len() < length {
-        if pen.random.chance(0.35) { letters(pen) } else { quantities(world, pen) }
+        if pen.random.chance(0.35) {
+            letters(pen)
+        } else {
+            quantities(world, pen)
+        }
         pen.line();
         parts += 1;
     }
@@ -258,11 +253,10 @@ pub fn arithmetic(pen: &mut Pen, length: usize) {
             0 => carried_sum(pen),
             1 => {
                 let (a, b) = (pen.random.within(2, 12), pen.random.within(2, 12));
-                pen.say("{a} x {b} = {c}, [and so|hence] {c} / {b} = {a}", &[
-                    ("a", &a.to_string()),
-                    ("b", &b.to_string()),
-                    ("c", &(a * b).to_string()),
-                ]);
+                pen.say(
+                    "{a} x {b} = {c}, [and so|hence] {c} / {b} = {a}",
+                    &[("a", &a.to_string()), ("b", &b.to_string()), ("c", &(a * b).to_string())],
+                );
             }
             2 => {
                 let (start, step) = (pen.random.within(1, 40), pen.random.within(2, 12));
@@ -276,17 +270,23 @@ pub fn arithmetic(pen: &mut Pen, length: usize) {
             }
             3 => {
                 let (a, b) = (pen.random.within(10, 150), pen.random.within(3, 12));
-                pen.say("{a} divided by {b} [gives|is] {q}, remainder {r}, [since|because] {b} x {q} = {p} and {a} - {p} = {r}", &[
-                    ("a", &a.to_string()),
-                    ("b", &b.to_string()),
-                    ("q", &(a / b).to_string()),
-                    ("r", &(a % b).to_string()),
-                    ("p", &(a / b * b).to_string()),
-                ]);
+                pen.say(
+                    "{a} divided by {b} [gives|is] {q}, remainder {r}, [since|because] {b} x {q} = {p} and {a} - {p} = {r}",
+                    &[
+                        ("a", &a.to_string()),
+                        ("b", &b.to_string()),
+                        ("q", &(a / b).to_string()),
+                        ("r", &(a % b).to_string()),
+                        ("p", &(a / b * b).to_string()),
+                    ],
+                );
             }
             _ => {
                 let (a, b) = (pen.random.within(10, 999), pen.random.within(10, 999));
-                pen.say("{a} + {b} = {c}[, and {c} - {a} = {b}|]", &[("a", &a.to_string()), ("b", &b.to_string()), ("c", &(a + b).to_string())]);
+                pen.say(
+                    "{a} + {b} = {c}[, and {c} - {a} = {b}|]",
+                    &[("a", &a.to_string()), ("b", &b.to_string()), ("c", &(a + b).to_string())],
+                );
             }
         }
         if pen.random.chance(0.5) {
@@ -308,18 +308,17 @@ fn carried_sum(pen: &mut Pen) {
         let sum = x + y + carry;
         let carried = if carry > 0 { " + 1" } else { "" };
         let note = if sum > 9 { format!(", write {} and carry 1", sum % 10) } else { String::new() };
-        pen.say("{p}: {x} + {y}{c} = {s}{n}", &[
-            ("p", place),
-            ("x", &x.to_string()),
-            ("y", &y.to_string()),
-            ("c", carried),
-            ("s", &sum.to_string()),
-            ("n", &note),
-        ]);
+        pen.say(
+            "{p}: {x} + {y}{c} = {s}{n}",
+            &[("p", place), ("x", &x.to_string()), ("y", &y.to_string()), ("c", carried), ("s", &sum.to_string()), ("n", &note)],
+        );
         carry = sum / 10;
         power *= 10;
     }
-    pen.say("[the sum is|the answer is|so {a} + {b} =] {s}", &[("a", &a.to_string()), ("b", &b.to_string()), ("s", &(a + b).to_string())]);
+    pen.say(
+        "[the sum is|the answer is|so {a} + {b} =] {s}",
+        &[("a", &a.to_string()), ("b", &b.to_string()), ("s", &(a + b).to_string())],
+    );
 }
 
 /// Short proofs about numbers, with the numbers filled in.
