@@ -5,7 +5,7 @@
 use repro::paper::batch::TokenSource;
 use repro::paper::data::loader::{Loader, Order};
 use repro::paper::data::rows::{Columns, Rows, parquet_files};
-use repro::paper::data::shards::Split;
+use repro::paper::data::shards::{Shard, Split, shard_files};
 use repro::paper::data::tokenizer::encoder::Encoder;
 use repro::paper::data::{corpus, tokenize, tokenizer};
 use std::path::{Path, PathBuf};
@@ -56,7 +56,8 @@ fn main() {
         ["reference", corpus, tokenizer] => check_reference(Path::new(corpus), Path::new(tokenizer)),
         ["same", corpus, one, other] => same_ids(Path::new(corpus), Path::new(one), Path::new(other)),
         ["load", shards, seq_len, tokens] => time_load(Path::new(shards), seq_len.parse().unwrap(), tokens.parse().unwrap()),
-        _ => println!("steps: corpus, folder, tokenizer, take-tokenizer, tokenize, reference, same, load; see docs/data.md"),
+        ["sums", shards] => sums(Path::new(shards)),
+        _ => println!("steps: corpus, folder, tokenizer, take-tokenizer, tokenize, reference, same, load, sums; see docs/data.md"),
     }
 }
 
@@ -154,6 +155,23 @@ fn same_ids(corpus: &Path, one: &Path, other: &Path) {
         tokens += a.len();
     }
     println!("same       {tokens} ids identical by both tokenizers");
+}
+
+/// Documents, tokens and the sum of all ids per split, for others to agree with.
+fn sums(shards: &Path) {
+    for split in [Split::Train, Split::Heldout] {
+        let (mut documents, mut tokens, mut sum) = (0, 0, 0u64);
+        for file in shard_files(shards, split).unwrap() {
+            let shard = Shard::open(&file).unwrap();
+            for group in 0..shard.facts.row_groups.len() {
+                let (ids, counts) = shard.read(group).unwrap();
+                documents += counts.len();
+                tokens += ids.len();
+                sum += ids.iter().map(|&id| u64::from(id)).sum::<u64>();
+            }
+        }
+        println!("{} {documents} {tokens} {sum}", split.folder());
+    }
 }
 
 fn texts(corpus: &Path) -> Vec<String> {

@@ -41,7 +41,7 @@ def documents(text, name):
 def main():
     root, out, megabytes = pathlib.Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])
     places = ["anarchism/html", "debian-handbook/html/en-US", "postgresql-doc-15/html", "python3.11/html", "git/html", "debian-policy"]
-    pages = [path for place in places for path in sorted(root.glob(f"usr/share/doc/{place}/**/*.html")) if not path.is_symlink()]
+    pages = [path for place in places for path in sorted(root.glob(f"usr/share/doc/{place}/**/*.html")) if path.is_file() and not path.is_symlink()]
     dictionaries = [root / f"usr/share/dictd/{name}.dict.dz" for name in ("jargon", "foldoc", "gcide")]
     ids, texts, size, wanted = [], [], 0, megabytes * 1e6
     for path in pages + dictionaries:

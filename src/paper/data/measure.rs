@@ -26,6 +26,13 @@ impl Hasher for AsIs {
 
 type Counts<V> = HashMap<u64, V, BuildHasherDefault<AsIs>>;
 
+/// What one length of context has seen: per context how often and with how many followers, per context and follower how often.
+#[derive(Clone, Default)]
+struct Model {
+    contexts: Counts<(u32, u32)>,
+    pairs: Counts<u32>,
+}
+
 /// What one order of context is worth.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Entropy {
@@ -39,12 +46,12 @@ pub struct Entropy {
 /// in the measure in which its context was seen with new followers (Witten-Bell).
 pub fn entropies(train: &[u32], test: &[u32], alphabet: usize, longest: usize) -> Vec<Entropy> {
     let mut bits = vec![0.0; longest + 1];
-    let mut models: Vec<(Counts<(u32, u32)>, Counts<u32>)> = vec![Default::default(); longest + 1];
-    for (context, (totals, pairs)) in models.iter_mut().enumerate() {
+    let mut models = vec![Model::default(); longest + 1];
+    for (context, model) in models.iter_mut().enumerate() {
         for at in context..train.len() {
             let key = key(&train[at - context..at]);
-            let pair = pairs.entry(mix(key ^ u64::from(train[at]))).or_default();
-            let total = totals.entry(key).or_default();
+            let pair = model.pairs.entry(mix(key ^ u64::from(train[at]))).or_default();
+            let total = model.contexts.entry(key).or_default();
             total.0 += 1;
             total.1 += u32::from(*pair == 0);
             *pair += 1;
@@ -53,10 +60,10 @@ pub fn entropies(train: &[u32], test: &[u32], alphabet: usize, longest: usize) -
     let scored = test.len().saturating_sub(longest).max(1);
     for at in longest..test.len() {
         let mut probability = 1.0 / alphabet as f64;
-        for (context, (totals, pairs)) in models.iter().enumerate() {
+        for (context, model) in models.iter().enumerate() {
             let key = key(&test[at - context..at]);
-            if let Some(&(total, kinds)) = totals.get(&key) {
-                let seen = pairs.get(&mix(key ^ u64::from(test[at]))).copied().unwrap_or(0);
+            if let Some(&(total, kinds)) = model.contexts.get(&key) {
+                let seen = model.pairs.get(&mix(key ^ u64::from(test[at]))).copied().unwrap_or(0);
                 probability = (f64::from(seen) + f64::from(kinds) * probability) / f64::from(total + kinds);
             }
             bits[context] -= probability.log2();

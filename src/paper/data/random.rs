@@ -29,7 +29,7 @@ impl Random {
         Self { state }
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         let s = &mut self.state;
         let out = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
         let shifted = s[1] << 17;
@@ -45,7 +45,7 @@ impl Random {
     /// Uniform in `0..bound`. The bias of the multiply-shift is below 2^-32 for the bounds used here.
     pub fn below(&mut self, bound: usize) -> usize {
         debug_assert!(bound > 0, "nothing to choose from");
-        ((u128::from(self.next()) * bound as u128) >> 64) as usize
+        ((u128::from(self.bits()) * bound as u128) >> 64) as usize
     }
 
     /// Uniform in `low..=high`.
@@ -55,7 +55,7 @@ impl Random {
 
     /// Uniform in [0, 1).
     pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     pub fn chance(&mut self, probability: f64) -> bool {
@@ -88,7 +88,7 @@ mod tests {
     fn the_stream_is_pinned() {
         // A change here changes every corpus and every shuffle ever made.
         let mut random = Random::new(&[1, 2, 3]);
-        let first: Vec<u64> = (0..3).map(|_| random.next()).collect();
+        let first: Vec<u64> = (0..3).map(|_| random.bits()).collect();
         assert_eq!(first, [5216984951283781891, 9593714365607731920, 1069391926096191702]);
     }
 

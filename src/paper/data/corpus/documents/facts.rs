@@ -143,7 +143,14 @@ fn tell(world: &World, pen: &mut Pen, thing: Thing, relation: usize, subject: &s
         let further = predicate(world, pen, second, value);
         let link = if value.kind == Kind::Person { "who" } else { "which" };
         pen.say("{x} {p}, {link} {q}", &[("x", subject), ("p", &clause), ("link", link), ("q", &further)]);
-    } else if roll < 0.50 {
+    } else if roll < 0.48 {
+        // Two facts in one breath; which two go together is left to chance, so such sentences seldom repeat.
+        let second = *pen.random.pick(world.relations(thing.kind));
+        let further = predicate(world, pen, second, thing);
+        let template = pen.choose(&["{x} {p} and {q}", "{x} {p}, and [also|besides] {q}", "{x} {p}; [it is also said that|we also read that] {x} {q}"]);
+        let template = if second == relation { "{x} {p}" } else { template };
+        pen.say(template, &[("x", subject), ("p", &clause), ("q", &further)]);
+    } else if roll < 0.62 {
         let template = pen.choose(&[
             "[as is well known|according to the chronicle|it is said that|as every pupil learns|in the old books], {x} {p}",
             "{x} {p}[, as far as anyone knows|, so the records say| to this day|]",

@@ -8,6 +8,15 @@ use crate::paper::data::corpus::words::{ADVERBS, CAUSES, FIRST_CAUSES, PLACES, R
 use crate::paper::data::corpus::world::World;
 use crate::paper::data::random::Random;
 
+/// A name for someone met only here. Most come from a stock that all documents share, the common ones often; the rest are new.
+fn passing_name(random: &mut Random) -> String {
+    const STOCK: usize = 4000;
+    let mut from = if random.chance(0.75) { Random::new(&[0x006e_616d_6573, random.zipf(STOCK) as u64]) } else { random.clone() };
+    random.bits();
+    let tongue = Tongue::new(&mut from);
+    capital(&tongue.word(&mut from, 2))
+}
+
 fn by_rank<'a>(random: &mut Random, words: &[&'a str]) -> &'a str {
     words[random.zipf(words.len())]
 }
@@ -41,9 +50,11 @@ fn remark_on(pen: &mut Pen, topic: &Topic, template: &str) {
     // What is done goes with what it is done to: neighbours in rank go together.
     let at = topic.nouns.iter().position(|&word| word == noun).unwrap_or(0);
     let verb = (at + pen.random.zipf(4)) % topic.verbs.len();
-    let tongue = Tongue::new(&mut pen.random);
-    let name = capital(&tongue.word(&mut pen.random, 2));
-    let place = capital(&tongue.word(&mut pen.random, 2));
+    let (name, place) = if template.contains("{name}") || template.contains("{place}") {
+        (passing_name(&mut pen.random), passing_name(&mut pen.random))
+    } else {
+        Default::default()
+    };
     let who = if pen.random.chance(0.5) {
         plural(topic.profession)
     } else {
@@ -83,9 +94,7 @@ pub fn essay(pen: &mut Pen, length: usize) {
         &[("t", topic.name), ("n", &plural(noun)), ("one", noun)],
     );
     pen.title(&title);
-    let tongue = Tongue::new(&mut pen.random);
-    let hero = capital(&tongue.word(&mut pen.random, 2));
-    let village = capital(&tongue.word(&mut pen.random, 2));
+    let (hero, village) = (passing_name(&mut pen.random), passing_name(&mut pen.random));
     pen.say(
         "{hero} was {a:p} [from|of] {v}[, a village known for its {n}|]",
         &[("hero", &hero), ("p", topic.profession), ("v", &village), ("n", &plural(noun))],
@@ -181,9 +190,7 @@ pub fn causes(world: &World, pen: &mut Pen, length: usize) {
 
 /// A teacher and a pupil. Questions about the world and small sums, and wrong answers put right.
 pub fn dialogue(world: &World, pen: &mut Pen, length: usize) {
-    let tongue = Tongue::new(&mut pen.random);
-    let teacher = capital(&tongue.word(&mut pen.random, 2));
-    let pupil = capital(&tongue.word(&mut pen.random, 2));
+    let (teacher, pupil) = (passing_name(&mut pen.random), passing_name(&mut pen.random));
     pen.say("[a lesson|a conversation] between {t} and {p}", &[("t", &teacher), ("p", &pupil)]);
     let mut turns = 0;
     while turns < 2 || pen.len() < length {
