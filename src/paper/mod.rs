@@ -3,6 +3,7 @@
 pub mod batch;
 pub mod checkpoint;
 pub mod config;
+pub mod data;
 pub mod device;
 pub mod evaluate;
 pub mod export;
