@@ -25,6 +25,7 @@ fn main() {
         .and_then(|out| String::from_utf8(out.stdout).ok())
         .unwrap_or_default();
     println!("cargo:rustc-env=REPRO_RUSTC={}", version.trim());
+    println!("cargo:rustc-env=REPRO_ARCH={}", std::env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default());
     println!("cargo:rustc-env=REPRO_TARGET={}", std::env::var("TARGET").unwrap_or_default());
 
     let lock = Lock::read(Path::new("Cargo.lock"));

@@ -4,7 +4,11 @@ mod accept;
 mod cache;
 mod context;
 mod dag;
+mod data;
 mod doctor;
+mod eval;
+mod export;
+mod generate;
 mod human;
 mod log;
 mod plan;
@@ -13,6 +17,7 @@ mod run;
 mod schema;
 mod show;
 mod status;
+mod train;
 mod why;
 
 use std::io::Write as _;
@@ -46,16 +51,38 @@ pub enum CliError {
     Target(#[from] crate::engine::target::TargetError),
     #[error("{0}")]
     Wrong(String),
+    /// What the user gave cannot work.
+    #[error(transparent)]
+    WrongInput(Box<dyn std::error::Error + Send + Sync>),
+    /// It could have worked.
+    #[error(transparent)]
+    Failed(Box<dyn std::error::Error + Send + Sync>),
     #[error("{what}")]
     Io { what: String, source: std::io::Error },
 }
 
+impl From<crate::paper::data::Error> for CliError {
+    fn from(error: crate::paper::data::Error) -> CliError {
+        if error.is_wrong_input() { CliError::wrong_input(error) } else { CliError::failed(error) }
+    }
+}
+
 impl CliError {
+    fn wrong_input(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> CliError {
+        CliError::WrongInput(error.into())
+    }
+
+    fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> CliError {
+        CliError::Failed(error.into())
+    }
+
     fn exit(&self) -> Exit {
         use crate::engine::plan::PlanError;
         match self {
-            CliError::Plan(PlanError::Store(_)) | CliError::Store(_) | CliError::Io { .. } => Exit::Failed,
-            CliError::Config(_) | CliError::Plan(_) | CliError::Target(_) | CliError::Wrong(_) => Exit::Wrong,
+            CliError::Plan(PlanError::Store(_)) | CliError::Store(_) | CliError::Io { .. } | CliError::Failed(_) => Exit::Failed,
+            CliError::Config(_) | CliError::Plan(_) | CliError::Target(_) | CliError::Wrong(_) | CliError::WrongInput(_) => {
+                Exit::Wrong
+            }
         }
     }
 }
@@ -130,6 +157,16 @@ enum Command {
     /// Look after the store
     #[command(subcommand)]
     Cache(cache::CacheCommand),
+    /// Train one model as a YAML file describes, outside the pipeline
+    Train(train::TrainArgs),
+    /// Measure a checkpoint's loss on given tokens
+    Eval(eval::EvalArgs),
+    /// Turn a checkpoint into a Hugging Face model
+    Export(export::ExportArgs),
+    /// Let a checkpoint write
+    Generate(generate::GenerateArgs),
+    /// Look at documents and tokens
+    Data(data::Args),
     /// Look at the machine and at what is installed
     Doctor(doctor::Args),
     /// Print the JSON Schema of pipeline.yaml or of a stage file, for editors
@@ -172,6 +209,11 @@ pub fn main() -> ExitCode {
         Command::Accept(args) => accept::run(&cli.global, &args),
         Command::Gc(args) => cache::gc(&cli.global, &args),
         Command::Cache(command) => cache::run(&cli.global, &command),
+        Command::Train(args) => train::run(&cli.global, &args),
+        Command::Eval(args) => eval::run(&cli.global, &args),
+        Command::Export(args) => export::run(&cli.global, &args),
+        Command::Generate(args) => generate::run(&cli.global, &args),
+        Command::Data(args) => data::run(&cli.global, &args),
         Command::Doctor(args) => doctor::run(&cli.global, &args),
         Command::Schema(args) => schema::run(&args),
         Command::Completions { shell } => {

@@ -1,0 +1,196 @@
+//! `train`: one training run. Checkpoints lie in the node's scratch folder, so a killed run goes on where it stopped.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{check_inputs, own_outputs};
+use crate::engine::kind::{Checked, Draft, Kind, ParamError, Task, typed};
+use crate::engine::worker::ProgressFile;
+use crate::on_device;
+use crate::paper::config::{
+    DataKind, DeviceChoice, RawBatch, RawData, RawEval, RawInit, RawModel, RawOptimiser, RawProbes, RawRun, RawScaling, RawSchedule,
+    Recompute, RunConfig,
+};
+use crate::paper::data::loader::{Loader, Order};
+use crate::paper::data::shards::Split;
+use crate::paper::device::{self, DeviceKind};
+use crate::paper::sources;
+use crate::paper::trainer::{self, Inputs, TrainError};
+
+/// A training run. Data come from the input `tokens` (token shards); without it, from seeded random tokens, one batch for all
+/// steps. The stage's `seed` decides initialisation and the order of data.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    model: RawModel,
+    scaling: RawScaling,
+    #[serde(default)]
+    init: RawInit,
+    optimiser: RawOptimiser,
+    #[serde(default)]
+    schedule: RawSchedule,
+    batch: RawBatch,
+    steps: u64,
+    /// Held-out loss; needs the input `tokens`.
+    #[serde(default)]
+    eval: Option<Eval>,
+    #[serde(default = "one")]
+    log_every_steps: u64,
+    /// Steps between checkpoints, for resuming after a kill; absent: only at the end.
+    #[serde(default)]
+    checkpoint_every_steps: Option<u64>,
+    #[serde(default)]
+    recompute: Recompute,
+    #[serde(default = "loss_chunk_rows")]
+    loss_chunk_rows: usize,
+    /// The run has diverged when the loss of a step after warm-up exceeds this; that is a result, not a failure.
+    #[serde(default)]
+    stop_above_loss: Option<f64>,
+    #[serde(default)]
+    probes: Option<RawProbes>,
+    #[serde(default)]
+    device: DeviceChoice,
+}
+
+/// Held-out evaluation.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Eval {
+    sequences: usize,
+    #[serde(default)]
+    every_steps: Option<u64>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn loss_chunk_rows() -> usize {
+    1024
+}
+
+impl Params {
+    fn run(&self, tokens: Option<PathBuf>, seed: u64, threads: usize) -> Result<RunConfig, Box<dyn Error + Send + Sync>> {
+        let part = |folder: &str| match &tokens {
+            Some(tokens) => RawData { kind: DataKind::Parquet, path: Some(tokens.join(folder)), part: None },
+            None => RawData { kind: DataKind::Random, path: None, part: None },
+        };
+        let eval = self.eval.as_ref().map(|eval| RawEval {
+            data: part(Split::Heldout.folder()),
+            sequences: eval.sequences,
+            every_steps: eval.every_steps,
+        });
+        let raw = RawRun {
+            model: self.model.clone(),
+            scaling: self.scaling.clone(),
+            init: self.init.clone(),
+            optimiser: self.optimiser.clone(),
+            schedule: self.schedule.clone(),
+            batch: self.batch.clone(),
+            steps: self.steps,
+            seed,
+            data: part(Split::Train.folder()),
+            eval,
+            log_every_steps: self.log_every_steps,
+            checkpoint_every_steps: self.checkpoint_every_steps,
+            recompute: self.recompute,
+            loss_chunk_rows: self.loss_chunk_rows,
+            stop_above_loss: self.stop_above_loss,
+            probes: self.probes.clone(),
+            tensorboard: false,
+            device: self.device,
+            threads: Some(threads),
+        };
+        Ok(raw.check()?)
+    }
+}
+
+/// Devices whose kernels sum in the same order, and so give the same bits.
+fn numerics(device: DeviceKind) -> &'static str {
+    match device {
+        DeviceKind::Cuda => "cuda-f32",
+        #[cfg(target_arch = "x86_64")]
+        DeviceKind::Cpu if std::is_x86_feature_detected!("avx512f") => "x86_64-avx512-f32",
+        #[cfg(target_arch = "x86_64")]
+        DeviceKind::Cpu if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") => "x86_64-avx2-f32",
+        DeviceKind::Cpu => concat!(env!("REPRO_ARCH"), "-f32"),
+    }
+}
+
+pub struct Train;
+
+impl Kind for Train {
+    fn name(&self) -> &'static str {
+        "train"
+    }
+
+    fn about(&self) -> &'static str {
+        "trains a looped or deep model on input `tokens`; outputs `result`, `metrics`, `checkpoint` and, if asked, `probes`"
+    }
+
+    fn schema(&self) -> schemars::Schema {
+        schemars::schema_for!(Params)
+    }
+
+    fn check(&self, draft: &Draft) -> Result<Checked, ParamError> {
+        let params: Params = typed(draft.params)?;
+        check_inputs(draft, if params.eval.is_some() { &["tokens"] } else { &[] }, &["tokens"])?;
+        let tokens = draft.inputs.contains(&"tokens").then(PathBuf::new);
+        params.run(tokens, 0, 1).map_err(|error| ParamError::at(&[], error.to_string()))?;
+        let device = device::choose(params.device).map_err(|error| ParamError::at(&["device"], error.to_string()))?;
+        let mut outputs = vec![("result", "result.json"), ("metrics", "metrics.jsonl"), ("checkpoint", "checkpoint.safetensors")];
+        if params.probes.is_some() {
+            outputs.push(("probes", "probes.jsonl"));
+        }
+        let outputs = own_outputs(draft, &outputs)?;
+        Ok(Checked { params: serde_json::to_value(&params).expect("parameters are plain data"), outputs, numerics: numerics(device) })
+    }
+
+    fn run(&self, task: &Task) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let params: Params = typed(&task.params)?;
+        let config = params.run(task.inputs.get("tokens").cloned(), task.seed.unwrap_or(0), task.threads)?;
+        let kind = device::choose(config.raw.device)?;
+        let inputs = open(&config, task)?;
+        let mut shown = ProgressFile::new(task);
+        let steps = config.steps;
+        let mut watch = move |report: &trainer::StepReport| {
+            shown.say(report.metrics.step, steps, &format!("loss {:.3}", report.metrics.loss));
+        };
+        let outcome = device::with_threads(Some(task.threads), || -> Result<_, TrainError> {
+            on_device!(kind, dev => trainer::run(&dev, config, inputs, &task.scratch, &mut watch))
+        })??;
+        for output in task.outputs.values() {
+            let name = output.file_name().expect("an output is a file");
+            std::fs::rename(task.scratch.join(name), output)?;
+        }
+        println!("{}", serde_json::to_string(&outcome)?);
+        Ok(())
+    }
+}
+
+/// Training tokens in the order of the seed, held-out ones in the order of the shards: the same for every run of a sweep.
+fn open(config: &RunConfig, task: &Task) -> Result<Inputs, Box<dyn Error + Send + Sync>> {
+    let source: Box<dyn crate::paper::batch::TokenSource> = match task.inputs.get("tokens") {
+        Some(tokens) => Box::new(Loader::open(tokens, Split::Train, Order::Shuffled { seed: config.seed }, 1)?),
+        None => sources::open(&config.raw.data, config.model.vocabulary, config.raw.batch.sequences, config.seed)?,
+    };
+    let held_out = match &config.raw.eval {
+        Some(eval) => {
+            let (sequences, rows) = (eval.sequences, config.micro_sequences);
+            sources::held_out(&eval.data, config.model.vocabulary, sequences, config.seq_len, rows, config.seed)?
+        }
+        None => Vec::new(),
+    };
+    let probe_batch = match (&config.raw.probes, held_out.first()) {
+        (None, _) => None,
+        (Some(_), Some(batch)) => Some(batch.clone()),
+        (Some(_), None) => {
+            let mut first = sources::open(&config.raw.data, config.model.vocabulary, config.raw.batch.sequences, config.seed)?;
+            Some(first.next_batch(config.micro_sequences, config.seq_len)?)
+        }
+    };
+    Ok(Inputs { source, held_out, probe_batch })
+}
