@@ -98,7 +98,7 @@ impl<D: Backend> Trainer<D> {
         }
         let mut model = Model::new(dev, config.model, &config.scaling, config.seed)?;
         model.recompute = config.raw.recompute;
-        model.loss_chunk_rows = config.raw.loss_chunk_rows;
+        model.loss_chunk_rows = config.loss_chunk_rows;
         let optimiser = Optimiser::new(&model, &config.scaling, config.betas)?;
         Ok(Self {
             config,
@@ -159,7 +159,7 @@ impl<D: Backend> Trainer<D> {
     fn save(&self, files: &mut RunFiles) -> Result<(), TrainError> {
         let state = State {
             format: FORMAT,
-            identity: Identity::of(&self.config.raw),
+            identity: Identity::of(&self.config),
             step: self.step,
             tokens_seen: self.tokens_seen,
             position: self.source.position(),

@@ -96,6 +96,11 @@ impl ModelConfig {
         }
     }
 
+    /// Rows of logits that fit 128 MiB.
+    pub fn loss_chunk_rows(&self) -> usize {
+        ((1 << 25) / self.vocabulary).max(1)
+    }
+
     /// V*d + blocks * (4d^2 + 3*d*F + 2d) + d: the embedding is also the head.
     pub fn parameters(&self) -> usize {
         let (d, f) = (self.width, self.mlp);

@@ -33,9 +33,9 @@ pub struct RawRun {
     pub checkpoint_every_steps: Option<u64>,
     #[serde(default)]
     pub recompute: Recompute,
-    /// Rows of logits in memory at a time.
-    #[serde(default = "loss_chunk_rows")]
-    pub loss_chunk_rows: usize,
+    /// Rows of logits in memory at a time; absent: as many as fit 128 MiB.
+    #[serde(default)]
+    pub loss_chunk_rows: Option<usize>,
     /// The run has diverged when the loss of a step after warm-up exceeds this; NaN and infinity always count.
     #[serde(default)]
     pub stop_above_loss: Option<f64>,
@@ -53,10 +53,6 @@ pub struct RawRun {
 
 fn one() -> u64 {
     1
-}
-
-fn loss_chunk_rows() -> usize {
-    1024
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -274,6 +270,7 @@ pub struct RunConfig {
     pub seq_len: usize,
     pub steps: u64,
     pub seed: u64,
+    pub loss_chunk_rows: usize,
 }
 
 impl RunConfig {
@@ -314,7 +311,10 @@ impl RawRun {
         if sequences % micro != 0 {
             return Err(ConfigError::MicroDoesNotDivide { micro, sequences });
         }
-        at_least_one("loss_chunk_rows", self.loss_chunk_rows)?;
+        let loss_chunk_rows = at_least_one(
+            "loss_chunk_rows",
+            self.loss_chunk_rows.unwrap_or(model.loss_chunk_rows()),
+        )?;
         at_least_one("log_every_steps", self.log_every_steps as usize)?;
         at_least_one(
             "checkpoint_every_steps",
@@ -348,6 +348,7 @@ impl RawRun {
             seq_len: at_least_one("batch.seq_len", self.batch.seq_len)?,
             steps: self.steps,
             seed: self.seed,
+            loss_chunk_rows,
             raw: self,
         })
     }
