@@ -1,6 +1,8 @@
 //! Everything of a run that is not a size of the model.
 
-use super::{ConfigError, ModelConfig, RawModel, Sharing, at_least_one, not_negative, positive};
+use super::{
+    ConfigError, ModelConfig, RawModel, Sharing, at_least_one, not_negative, positive, size,
+};
 use crate::paper::scaling::{Base, Rule, Scaling};
 use crate::paper::schedule::Schedule;
 use schemars::JsonSchema;
@@ -303,15 +305,15 @@ impl RawRun {
                 steps: self.steps,
             });
         }
-        let sequences = at_least_one("batch.sequences", self.batch.sequences)?;
-        let micro = at_least_one(
+        let sequences = size("batch.sequences", self.batch.sequences)?;
+        let micro = size(
             "batch.micro_sequences",
             self.batch.micro_sequences.unwrap_or(sequences),
         )?;
         if sequences % micro != 0 {
             return Err(ConfigError::MicroDoesNotDivide { micro, sequences });
         }
-        let loss_chunk_rows = at_least_one(
+        let loss_chunk_rows = size(
             "loss_chunk_rows",
             self.loss_chunk_rows.unwrap_or(model.loss_chunk_rows()),
         )?;
@@ -320,7 +322,7 @@ impl RawRun {
             "checkpoint_every_steps",
             self.checkpoint_every_steps.unwrap_or(1) as usize,
         )?;
-        at_least_one("threads", self.threads.unwrap_or(1))?;
+        size("threads", self.threads.unwrap_or(1))?;
         if let Some(bound) = self.stop_above_loss {
             positive("stop_above_loss", bound)?;
         }
@@ -330,7 +332,7 @@ impl RawRun {
         self.data.check("data", &model)?;
         if let Some(eval) = &self.eval {
             eval.data.check("eval.data", &model)?;
-            at_least_one("eval.sequences", eval.sequences)?;
+            size("eval.sequences", eval.sequences)?;
             at_least_one("eval.every_steps", eval.every_steps.unwrap_or(1) as usize)?;
         }
         Ok(RunConfig {
@@ -345,7 +347,7 @@ impl RawRun {
             clip: self.optimiser.clip,
             micro_sequences: micro,
             micro_batches: sequences / micro,
-            seq_len: at_least_one("batch.seq_len", self.batch.seq_len)?,
+            seq_len: size("batch.seq_len", self.batch.seq_len)?,
             steps: self.steps,
             seed: self.seed,
             loss_chunk_rows,
