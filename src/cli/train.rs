@@ -11,7 +11,11 @@ use crate::paper::model::ModelError;
 use crate::paper::sources;
 use crate::paper::trainer::{self, Inputs, Outcome, Status, StepReport, TrainError};
 use clap::Args;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// Train one model as CONFIG describes and leave metrics, checkpoint and result in a folder.
@@ -120,15 +124,28 @@ fn train(config: RunConfig, out: &Path, quiet: bool) -> Result<Outcome, TrainErr
     let inputs = open_inputs(&config)?;
     let (steps, started) = (config.steps, Instant::now());
     let mut shown = Instant::now();
+    // What a resumed run had seen before says nothing of its speed.
+    let mut first = None;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // Where handlers cannot be set, a signal kills, and the last checkpoint stands.
+        let _ = signal_hook::flag::register(signal, Arc::clone(&stop));
+    }
     let mut watch = move |report: &StepReport| {
-        if !quiet && (shown.elapsed().as_secs_f64() > 1.0 || report.metrics.step == steps) {
+        let m = &report.metrics;
+        let before = *first.get_or_insert(m.tokens_seen);
+        if !quiet && (shown.elapsed().as_secs_f64() > 1.0 || m.step == steps) {
             shown = Instant::now();
-            let m = &report.metrics;
-            let rate = m.tokens_seen as f64 / started.elapsed().as_secs_f64();
+            let rate = (m.tokens_seen - before) as f64 / started.elapsed().as_secs_f64();
             eprintln!(
                 "step {}/{steps}  loss {:.4}  lr {:.3e}  grad {:.3}  {rate:.0} tok/s",
                 m.step, m.loss, m.lr, m.grad_norm
             );
+        }
+        if stop.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     };
     device::with_threads(
@@ -195,6 +212,7 @@ pub(super) fn whose_fault(error: TrainError) -> Failure {
             FilesError::Occupied { .. } | FilesError::Shorter { .. }
         ),
         TrainError::Device(error) => matches!(error, DeviceError::NoCuda),
+        TrainError::Stopped { .. } => false,
     };
     if input {
         Failure::wrong_input(error)

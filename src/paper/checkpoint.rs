@@ -3,8 +3,8 @@
 
 use super::batch::Position;
 use super::config::{
-    ConfigError, ModelConfig, RawBatch, RawInit, RawModel, RawOptimiser, RawRun, RawScaling,
-    RawSchedule, RunConfig,
+    ConfigError, ModelConfig, RawBatch, RawInit, RawModel, RawOptimiser, RawScaling, RawSchedule,
+    RunConfig,
 };
 use super::metrics::Lengths;
 use super::model::{Model, ModelError, parameters};
@@ -76,7 +76,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    pub fn of(run: &RawRun) -> Self {
+    pub fn of(config: &RunConfig) -> Self {
+        let run = &config.raw;
         Self {
             model: run.model.clone(),
             scaling: run.scaling.clone(),
@@ -86,7 +87,7 @@ impl Identity {
             batch: run.batch.clone(),
             steps: run.steps,
             seed: run.seed,
-            loss_chunk_rows: run.loss_chunk_rows,
+            loss_chunk_rows: config.loss_chunk_rows,
         }
     }
 }
@@ -235,7 +236,7 @@ impl Checkpoint {
         model: &mut Model<D>,
         optimiser: &mut Optimiser<D>,
     ) -> Result<(), CheckpointError> {
-        self.same_run(&config.raw)?;
+        self.same_run(config)?;
         let restored = self.model_of(dev, config.model, model.branch_scale)?;
         for ((name, _, shape), moments) in parameters(&config.model)
             .into_iter()
@@ -255,7 +256,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    fn same_run(&self, run: &RawRun) -> Result<(), CheckpointError> {
+    fn same_run(&self, run: &RunConfig) -> Result<(), CheckpointError> {
         let json = |identity: &Identity| {
             serde_json::to_value(identity).expect("settings are plain numbers and names")
         };

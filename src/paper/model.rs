@@ -158,7 +158,7 @@ impl<D: Backend> Model<D> {
             config,
             branch_scale,
             recompute: Recompute::None,
-            loss_chunk_rows: 1024,
+            loss_chunk_rows: config.loss_chunk_rows(),
             dev: dev.clone(),
             embedding,
             blocks,

@@ -12,6 +12,7 @@ use super::probes::Probes;
 use crate::ops::Backend;
 use dfdx::prelude::Gradients;
 use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -21,6 +22,8 @@ pub enum TrainError {
         "the data holds token ids up to {largest}, but `model.vocabulary` is {vocabulary}; raise it, or use data made with another tokenizer"
     )]
     VocabularyTooSmall { largest: usize, vocabulary: usize },
+    #[error("stopped after step {step}; pass `--resume` to continue")]
+    Stopped { step: u64 },
     #[error("cannot read the result in `{path}`: {what}")]
     BadResult { path: PathBuf, what: String },
     #[error(transparent)]
@@ -95,7 +98,7 @@ impl<D: Backend> Trainer<D> {
         }
         let mut model = Model::new(dev, config.model, &config.scaling, config.seed)?;
         model.recompute = config.raw.recompute;
-        model.loss_chunk_rows = config.raw.loss_chunk_rows;
+        model.loss_chunk_rows = config.loss_chunk_rows;
         let optimiser = Optimiser::new(&model, &config.scaling, config.betas)?;
         Ok(Self {
             config,
@@ -156,7 +159,7 @@ impl<D: Backend> Trainer<D> {
     fn save(&self, files: &mut RunFiles) -> Result<(), TrainError> {
         let state = State {
             format: FORMAT,
-            identity: Identity::of(&self.config.raw),
+            identity: Identity::of(&self.config),
             step: self.step,
             tokens_seen: self.tokens_seen,
             position: self.source.position(),
@@ -192,13 +195,13 @@ pub struct Inputs {
 }
 
 /// Runs to the end in `dir`, from its checkpoint if it has one, and returns what `result.json` says.
-/// `watch` sees every step.
+/// `watch` sees every step, and may ask to stop: then the run is saved and ends with [`TrainError::Stopped`].
 pub fn run<D: Backend>(
     dev: &D,
     config: RunConfig,
     inputs: Inputs,
     dir: &Path,
-    watch: &mut dyn FnMut(&StepReport),
+    watch: &mut dyn FnMut(&StepReport) -> ControlFlow<()>,
 ) -> Result<Outcome, TrainError> {
     if let Some(outcome) = finished(dir)? {
         return Ok(outcome);
@@ -230,7 +233,7 @@ pub fn run<D: Backend>(
             probes.before_step(&trainer.model, trainer.step)?;
         }
         let report = trainer.step()?;
-        watch(&report);
+        let wish = watch(&report);
         if next.is_multiple_of(config.log_every_steps) || next == config.steps || report.diverged {
             files.step(&report.metrics)?;
             files.timing(
@@ -252,8 +255,12 @@ pub fn run<D: Backend>(
                 evaluate::mean(&evaluate::token_losses(&trainer.model, &inputs.held_out)?),
             )?;
         }
-        if next < config.steps && due(config.checkpoint_every_steps, next) {
+        let stop = wish.is_break();
+        if next < config.steps && (stop || due(config.checkpoint_every_steps, next)) {
             trainer.save(&mut files)?;
+        }
+        if next < config.steps && stop {
+            return Err(TrainError::Stopped { step: next });
         }
     }
     finish(&trainer, &mut files, status, &inputs.held_out)

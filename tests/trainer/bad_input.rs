@@ -44,6 +44,16 @@ fn wrong_configs() {
              lower one of them or raise `steps`",
         ),
         (
+            "width: 32",
+            "width: 99999999",
+            "run.yaml: `model.width` is 99999999; sizes above 2^24 are refused",
+        ),
+        (
+            "width: 32",
+            "width: 4194304",
+            "run.yaml: the model would have 140739791028224 parameters; above 10^11 it is refused",
+        ),
+        (
             "micro_sequences: 2",
             "micro_sequences: 3",
             "run.yaml: `batch.micro_sequences` is 3, which does not divide `batch.sequences` 4",

@@ -2,6 +2,7 @@
 
 use super::sandbox::{SMALL, Sandbox, contents};
 use serde_json::Value;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 fn trained() -> Sandbox {
@@ -70,17 +71,31 @@ fn the_same_run_writes_the_same_bytes_on_any_number_of_threads() {
 fn a_run_killed_again_and_again_ends_with_the_same_bytes() {
     let sandbox = Sandbox::new().file("run.yaml", &SMALL.replace("steps: 30", "steps: 120"));
     sandbox.ok("train run.yaml --out whole --quiet");
+    let checkpoint = || {
+        let metadata = std::fs::metadata(sandbox.path("killed/checkpoint.safetensors")).ok()?;
+        Some(std::os::unix::fs::MetadataExt::ino(&metadata))
+    };
     let mut kills = 0;
-    // Primes, so that kills fall everywhere: before the first checkpoint, while one is written, between two.
-    for wait in [7, 23, 41, 67, 97, 113, 139, 167, 191, 223, 251, 281]
-        .into_iter()
-        .cycle()
-        .take(60)
-    {
+    // Twice before the first checkpoint; then some primes of milliseconds after a new one, so that kills fall between two
+    // checkpoints and while one is written.
+    for (wait, early) in [
+        (7, true),
+        (23, true),
+        (0, false),
+        (2, false),
+        (3, false),
+        (5, false),
+        (7, false),
+        (11, false),
+    ] {
         let mut child = sandbox
             .command("train run.yaml --out killed --quiet --resume")
             .spawn()
             .unwrap();
+        let before = checkpoint();
+        while !early && checkpoint() == before && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         std::thread::sleep(Duration::from_millis(wait));
         if child.try_wait().unwrap().is_some() {
             break;
@@ -249,4 +264,37 @@ fn parquet_and_text_ids_train_alike() {
     sandbox.ok("train a.yaml --out a --quiet");
     sandbox.ok("train b.yaml --out b --quiet");
     assert!(contents(&sandbox.path("a")) == contents(&sandbox.path("b")));
+}
+
+#[test]
+fn a_run_asked_to_stop_saves_itself_first() {
+    let sandbox = Sandbox::new().file("run.yaml", &SMALL.replace("steps: 30", "steps: 120"));
+    sandbox.ok("train run.yaml --out whole --quiet");
+    let config = SMALL
+        .replace("steps: 30", "steps: 120")
+        .replace("checkpoint_every_steps: 4\n", "");
+    let sandbox = sandbox.file("rare.yaml", &config);
+    let child = sandbox
+        .command("train rare.yaml --out stopped --quiet")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !sandbox.path("stopped/timing.jsonl").exists() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::sleep(Duration::from_millis(50));
+    let stop = Command::new("kill")
+        .args(["-TERM", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(stop.success());
+    let output = child.wait_with_output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(
+        message.starts_with("error: stopped after step ")
+            && message.ends_with("; pass `--resume` to continue\n")
+    );
+    sandbox.ok("train rare.yaml --out stopped --quiet --resume");
+    assert!(contents(&sandbox.path("whole")) == contents(&sandbox.path("stopped")));
 }

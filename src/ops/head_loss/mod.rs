@@ -26,15 +26,7 @@ pub trait HeadLoss: Device<f32> {
         targets: &[usize],
         chunk: usize,
     ) -> Result<Vec<f32>, Self::Err> {
-        let mut losses = Vec::with_capacity(targets.len());
-        for start in (0..targets.len()).step_by(chunk) {
-            let end = (start + chunk).min(targets.len());
-            let ids = h
-                .device()
-                .try_tensor_from_vec(targets[start..end].to_vec(), (end - start,))?;
-            losses.extend(chunk_losses(rows(h, start, end)?, table, ids)?.as_vec());
-        }
-        Ok(losses)
+        define_token_losses(h, table, targets, chunk)
     }
 }
 
@@ -57,6 +49,23 @@ fn chunk_losses<D: Device<f32>, T: Tape<f32, D>>(
         .try_log_softmax::<Axis<1>>()?
         .try_select(targets)?
         .try_negate()
+}
+
+pub fn define_token_losses<D: Device<f32>>(
+    h: &Matrix<D>,
+    table: &Matrix<D>,
+    targets: &[usize],
+    chunk: usize,
+) -> Result<Vec<f32>, D::Err> {
+    let mut losses = Vec::with_capacity(targets.len());
+    for start in (0..targets.len()).step_by(chunk) {
+        let end = (start + chunk).min(targets.len());
+        let ids = h
+            .device()
+            .try_tensor_from_vec(targets[start..end].to_vec(), (end - start,))?;
+        losses.extend(chunk_losses(rows(h, start, end)?, table, ids)?.as_vec());
+    }
+    Ok(losses)
 }
 
 /// Each chunk is computed without a tape, and again with one in backward. `h` must feed nothing but this loss: backward of
@@ -146,6 +155,11 @@ mod tests {
                 |h, w| as_matrix(define(h, &w[0], &targets, 0.1, chunk).expect("memory")),
             );
             let losses = D::token_losses(&inputs[0], &inputs[1], &targets, chunk).expect("memory");
+            let expected =
+                define_token_losses(&inputs[0], &inputs[1], &targets, chunk).expect("memory");
+            for (found, expected) in losses.iter().zip(expected) {
+                assert!((found - expected).abs() < 1e-5, "{found} is not {expected}");
+            }
             let sum = D::head_loss(inputs[0].clone(), &inputs[1], &targets, 0.1, chunk)
                 .expect("memory")
                 .as_vec()[0];

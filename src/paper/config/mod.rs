@@ -19,6 +19,10 @@ pub enum ConfigError {
     NotPositive { field: &'static str, value: f64 },
     #[error("`{field}` is {value}; it must be a number and not negative")]
     Negative { field: &'static str, value: f64 },
+    #[error("`{field}` is {value}; sizes above 2^24 are refused")]
+    TooLarge { field: &'static str, value: usize },
+    #[error("the model would have {parameters} parameters; above 10^11 it is refused")]
+    TooManyParameters { parameters: u128 },
     #[error("`heads` is {heads}, which does not divide `width` {width}; choose a divisor")]
     HeadsDoNotDivide { heads: usize, width: usize },
     #[error(
@@ -76,6 +80,14 @@ pub(crate) fn at_least_one(field: &'static str, value: usize) -> Result<usize, C
     } else {
         Ok(value)
     }
+}
+
+/// A size: at least 1, and small enough that products of two cannot overflow.
+pub(crate) fn size(field: &'static str, value: usize) -> Result<usize, ConfigError> {
+    if value > 1 << 24 {
+        return Err(ConfigError::TooLarge { field, value });
+    }
+    at_least_one(field, value)
 }
 
 pub(crate) fn positive(field: &'static str, value: f64) -> Result<f64, ConfigError> {

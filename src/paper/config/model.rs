@@ -1,6 +1,6 @@
 //! The sizes of a model.
 
-use super::{ConfigError, at_least_one, positive};
+use super::{ConfigError, positive, size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -61,8 +61,8 @@ pub struct ModelConfig {
 
 impl RawModel {
     pub fn check(&self) -> Result<ModelConfig, ConfigError> {
-        let width = at_least_one("model.width", self.width)?;
-        let heads = at_least_one("model.heads", self.heads)?;
+        let width = size("model.width", self.width)?;
+        let heads = size("model.heads", self.heads)?;
         if width % heads != 0 {
             return Err(ConfigError::HeadsDoNotDivide { heads, width });
         }
@@ -73,17 +73,22 @@ impl RawModel {
                 head_width: width / heads,
             });
         }
-        Ok(ModelConfig {
+        let config = ModelConfig {
             width,
             heads,
-            depth: at_least_one("model.depth", self.depth)?,
-            loops: at_least_one("model.loops", self.loops)?,
+            depth: size("model.depth", self.depth)?,
+            loops: size("model.loops", self.loops)?,
             sharing: self.sharing,
-            mlp: at_least_one("model.mlp", self.mlp)?,
-            vocabulary: at_least_one("model.vocabulary", self.vocabulary)?,
+            mlp: size("model.mlp", self.mlp)?,
+            vocabulary: size("model.vocabulary", self.vocabulary)?,
             rope_theta: positive("model.rope_theta", self.rope_theta)?,
             norm_eps: positive("model.norm_eps", self.norm_eps)? as f32,
-        })
+        };
+        let parameters = config.count();
+        if parameters > 100_000_000_000 {
+            return Err(ConfigError::TooManyParameters { parameters });
+        }
+        Ok(config)
     }
 }
 
@@ -96,10 +101,27 @@ impl ModelConfig {
         }
     }
 
+    /// Rows of logits that fit 128 MiB.
+    pub fn loss_chunk_rows(&self) -> usize {
+        ((1 << 25) / self.vocabulary).max(1)
+    }
+
     /// V*d + blocks * (4d^2 + 3*d*F + 2d) + d: the embedding is also the head.
     pub fn parameters(&self) -> usize {
-        let (d, f) = (self.width, self.mlp);
-        self.vocabulary * d + self.unique_blocks() * (4 * d * d + 3 * d * f + 2 * d) + d
+        self.count() as usize
+    }
+
+    fn count(&self) -> u128 {
+        let blocks = match self.sharing {
+            Sharing::Looped => self.depth as u128,
+            Sharing::Deep => self.depth as u128 * self.loops as u128,
+        };
+        let (d, f, v) = (
+            self.width as u128,
+            self.mlp as u128,
+            self.vocabulary as u128,
+        );
+        v * d + blocks * (4 * d * d + 3 * d * f + 2 * d) + d
     }
 }
 

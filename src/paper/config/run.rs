@@ -1,6 +1,8 @@
 //! Everything of a run that is not a size of the model.
 
-use super::{ConfigError, ModelConfig, RawModel, Sharing, at_least_one, not_negative, positive};
+use super::{
+    ConfigError, ModelConfig, RawModel, Sharing, at_least_one, not_negative, positive, size,
+};
 use crate::paper::scaling::{Base, Rule, Scaling};
 use crate::paper::schedule::Schedule;
 use schemars::JsonSchema;
@@ -33,9 +35,9 @@ pub struct RawRun {
     pub checkpoint_every_steps: Option<u64>,
     #[serde(default)]
     pub recompute: Recompute,
-    /// Rows of logits in memory at a time.
-    #[serde(default = "loss_chunk_rows")]
-    pub loss_chunk_rows: usize,
+    /// Rows of logits in memory at a time; absent: as many as fit 128 MiB.
+    #[serde(default)]
+    pub loss_chunk_rows: Option<usize>,
     /// The run has diverged when the loss of a step after warm-up exceeds this; NaN and infinity always count.
     #[serde(default)]
     pub stop_above_loss: Option<f64>,
@@ -53,10 +55,6 @@ pub struct RawRun {
 
 fn one() -> u64 {
     1
-}
-
-fn loss_chunk_rows() -> usize {
-    1024
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -274,6 +272,7 @@ pub struct RunConfig {
     pub seq_len: usize,
     pub steps: u64,
     pub seed: u64,
+    pub loss_chunk_rows: usize,
 }
 
 impl RunConfig {
@@ -306,21 +305,24 @@ impl RawRun {
                 steps: self.steps,
             });
         }
-        let sequences = at_least_one("batch.sequences", self.batch.sequences)?;
-        let micro = at_least_one(
+        let sequences = size("batch.sequences", self.batch.sequences)?;
+        let micro = size(
             "batch.micro_sequences",
             self.batch.micro_sequences.unwrap_or(sequences),
         )?;
         if sequences % micro != 0 {
             return Err(ConfigError::MicroDoesNotDivide { micro, sequences });
         }
-        at_least_one("loss_chunk_rows", self.loss_chunk_rows)?;
+        let loss_chunk_rows = size(
+            "loss_chunk_rows",
+            self.loss_chunk_rows.unwrap_or(model.loss_chunk_rows()),
+        )?;
         at_least_one("log_every_steps", self.log_every_steps as usize)?;
         at_least_one(
             "checkpoint_every_steps",
             self.checkpoint_every_steps.unwrap_or(1) as usize,
         )?;
-        at_least_one("threads", self.threads.unwrap_or(1))?;
+        size("threads", self.threads.unwrap_or(1))?;
         if let Some(bound) = self.stop_above_loss {
             positive("stop_above_loss", bound)?;
         }
@@ -330,7 +332,7 @@ impl RawRun {
         self.data.check("data", &model)?;
         if let Some(eval) = &self.eval {
             eval.data.check("eval.data", &model)?;
-            at_least_one("eval.sequences", eval.sequences)?;
+            size("eval.sequences", eval.sequences)?;
             at_least_one("eval.every_steps", eval.every_steps.unwrap_or(1) as usize)?;
         }
         Ok(RunConfig {
@@ -345,9 +347,10 @@ impl RawRun {
             clip: self.optimiser.clip,
             micro_sequences: micro,
             micro_batches: sequences / micro,
-            seq_len: at_least_one("batch.seq_len", self.batch.seq_len)?,
+            seq_len: size("batch.seq_len", self.batch.seq_len)?,
             steps: self.steps,
             seed: self.seed,
+            loss_chunk_rows,
             raw: self,
         })
     }
