@@ -57,7 +57,9 @@ fn main() {
         ["same", corpus, one, other] => same_ids(Path::new(corpus), Path::new(one), Path::new(other)),
         ["load", shards, seq_len, tokens] => time_load(Path::new(shards), seq_len.parse().unwrap(), tokens.parse().unwrap()),
         ["sums", shards] => sums(Path::new(shards)),
-        _ => println!("steps: corpus, folder, tokenizer, take-tokenizer, tokenize, reference, same, load, sums; see docs/data.md"),
+        _ => {
+            println!("steps: corpus, folder, tokenizer, take-tokenizer, tokenize, reference, same, load, sums; see docs/data.md")
+        }
     }
 }
 

@@ -13,7 +13,7 @@ step take-tokenizer "$work/llama3.json" "$work/from-json" >/dev/null
 for round in $(seq "$rounds"); do
     echo "round $round"
     step tokenize "$work/prose" "$work/from-json" "$work/shards" 1
-    "$work/venv/bin/python" benches/tokenize.py "$work/prose/prose.parquet" "$work/llama3.json" "$work/llama3.model" "$work/shards"
+    "$work/venv/bin/python" benches/peer_tokenizers.py "$work/prose/prose.parquet" "$work/llama3.json" "$work/llama3.model" "$work/shards"
     step load "$work/shards" 2048 400000000
     step corpus "$work/world" 32
 done

@@ -44,6 +44,9 @@ struct HeadArgs {
 struct StatsArgs {
     #[command(flatten)]
     what: What,
+    /// Stop after so many bytes of text, or so many tokens; 0 measures all
+    #[arg(long, default_value_t = 200_000_000)]
+    most: u64,
 }
 
 #[derive(Debug, clap::Args)]
@@ -76,7 +79,7 @@ pub fn run(args: &Args) -> Result<String, Error> {
         }
         Command::Stats(args) => {
             let encoder = open(&args.what)?;
-            let stats = look::stats(&args.what.path, &args.what.text_column, encoder.as_ref(), &mut |_| ())?;
+            let stats = look::stats(&args.what.path, &args.what.text_column, args.most, encoder.as_ref(), &mut |_| ())?;
             Ok(match &stats {
                 _ if args.what.json => json(&stats),
                 Stats::Text(stats) => told_text(stats),

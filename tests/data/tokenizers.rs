@@ -111,3 +111,41 @@ fn a_tokenizer_changed_behind_our_back_is_refused() {
     let error = repro::paper::data::tokenizer::encoder::Encoder::open(&sandbox.path("tokenizer")).err().unwrap();
     assert!(error.to_string().contains("it is not the file that `tokenizer-facts.json` beside it describes"), "{error}");
 }
+
+#[test]
+fn a_tokenizer_the_fast_encoder_cannot_load_is_left_to_the_reference() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.path("words.json");
+    std::fs::write(
+        &file,
+        r#"{"version":"1.0","truncation":null,"padding":null,"normalizer":null,"pre_tokenizer":{"type":"Whitespace"},
+            "post_processor":null,"decoder":null,
+            "added_tokens":[{"id":0,"content":"<s>","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true}],
+            "model":{"type":"WordLevel","vocab":{"<s>":0,"[UNK]":1,"owls":2,"fly":3},"unk_token":"[UNK]"}}"#,
+    )
+    .unwrap();
+    let config = Config { from: From::File, ..Default::default() };
+    let facts = run(&config, Inputs { corpus: None, file: Some(&file) }, &sandbox.path("tokenizer"), &mut |_| ()).unwrap();
+    assert_eq!((facts.bos.as_str(), facts.vocabulary), ("<s>", 4));
+    let encoder = sandbox.encoder();
+    assert!(encoder.slow_because().unwrap().starts_with("the fast encoder cannot load it: "), "{:?}", encoder.slow_because());
+    assert_eq!(encoder.encode("owls fly").unwrap(), [2, 3]);
+}
+
+#[test]
+fn fast_and_reference_agree_on_any_text() {
+    use proptest::prelude::*;
+    let sandbox = Sandbox::new().world(200_000).tokenizer(900);
+    let encoder = sandbox.encoder();
+    let texts = prop_oneof![
+        any::<String>(),
+        "[ a-z\\n'0-9.]{0,200}",
+        "(\\PC|\\s){0,80}",
+        "(<\\|begin_of_text\\|>| the |é|1234| {1,5}){0,20}"
+    ];
+    proptest!(ProptestConfig::with_cases(400), |(text in texts)| {
+        let ids = encoder.encode(&text).unwrap();
+        prop_assert_eq!(&ids, &encoder.encode_reference(&text).unwrap());
+        prop_assert_eq!(encoder.decode(&ids).unwrap(), text);
+    });
+}

@@ -75,3 +75,22 @@ fn no_held_out_documents_when_none_are_wanted() {
     assert_eq!(summary.heldout.documents, 0);
     assert!(contents(&sandbox.path("shards/heldout")).is_empty());
 }
+
+#[test]
+fn the_reference_writes_the_same_shards_as_the_fast_encoder() {
+    let sandbox = Sandbox::new().world(150_000).tokenizer(600).shards();
+    let mut encoder = sandbox.encoder();
+    encoder.use_reference();
+    tokenize::run_with(&small_shards(), &mut encoder, &sandbox.path("corpus"), &sandbox.path("slow"), &mut |_| ()).unwrap();
+    for split in ["train", "heldout"] {
+        assert!(contents(&sandbox.path("shards").join(split)) == contents(&sandbox.path("slow").join(split)), "{split}");
+    }
+}
+
+#[test]
+fn a_shorter_run_into_the_same_folder_leaves_nothing_of_the_longer_one() {
+    let sandbox = Sandbox::new().world(200_000).tokenizer(300).shards();
+    let config = tokenize::Config { shard_tokens: 10_000_000, ..small_shards() };
+    sandbox.tokenize(&config, "shards").unwrap();
+    assert_eq!(shard_files(&sandbox.path("shards"), Split::Train).unwrap().len(), 1);
+}

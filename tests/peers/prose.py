@@ -46,7 +46,7 @@ def main():
     ids, texts, size, wanted = [], [], 0, megabytes * 1e6
     for path in pages + dictionaries:
         text = gzip.open(path, "rt", errors="ignore").read() if path.suffix == ".dz" else from_html(path)
-        for name, document in documents(text, path.name):
+        for name, document in documents(text, path.relative_to(root).as_posix()):
             if size >= wanted or not document:
                 continue
             ids.append(name)

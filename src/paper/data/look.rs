@@ -134,12 +134,20 @@ fn check_tokenizer(shard: &Shard, encoder: Option<&Encoder>) -> Result<(), Error
     }
 }
 
-pub fn stats(path: &Path, text_column: &str, encoder: Option<&Encoder>, progress: OnProgress<'_>) -> Result<Stats, Error> {
+/// Measures up to `most` bytes of text or tokens; 0 measures all.
+pub fn stats(
+    path: &Path,
+    text_column: &str,
+    most: u64,
+    encoder: Option<&Encoder>,
+    progress: OnProgress<'_>,
+) -> Result<Stats, Error> {
+    let most = if most == 0 { u64::MAX } else { most };
     let (files, shards) = kind(path)?;
     if shards {
-        token_stats(&files, encoder, progress).map(Stats::Tokens)
+        token_stats(&files, most, encoder, progress).map(Stats::Tokens)
     } else {
-        text_stats(&files, text_column, progress).map(Stats::Text)
+        text_stats(&files, text_column, most, progress).map(Stats::Text)
     }
 }
 
@@ -178,13 +186,13 @@ impl Halves {
     }
 }
 
-fn text_stats(files: &[PathBuf], text_column: &str, progress: OnProgress<'_>) -> Result<TextStats, Error> {
+fn text_stats(files: &[PathBuf], text_column: &str, most: u64, progress: OnProgress<'_>) -> Result<TextStats, Error> {
     let (mut documents, mut bytes, mut rejects) = (0, 0, Rejects::default());
     let (mut lengths, mut words, mut repeats, mut halves) =
         (Histogram::default(), Vocabulary::default(), Repeats::default(), Halves::default());
     let packing = |error| Error::Io { doing: "compress", path: files[0].clone(), source: error };
     let mut packer = zstd::Encoder::new(Scale::default(), 3).map_err(packing)?;
-    for file in files {
+    'files: for file in files {
         let mut rows = Rows::open(file, &columns_of(file, text_column)?)?;
         while let Some(batch) = rows.next(1 << 20)? {
             rejects.merge(batch.rejects);
@@ -197,6 +205,9 @@ fn text_stats(files: &[PathBuf], text_column: &str, progress: OnProgress<'_>) ->
                 repeats.add(text);
                 halves.add(text.bytes().map(u32::from));
                 packer.write_all(text.as_bytes()).map_err(packing)?;
+            }
+            if bytes >= most {
+                break 'files;
             }
             progress(Progress { what: "reading", done: bytes, total: None, unit: Unit::Bytes });
         }
@@ -217,11 +228,11 @@ fn text_stats(files: &[PathBuf], text_column: &str, progress: OnProgress<'_>) ->
     })
 }
 
-fn token_stats(files: &[PathBuf], encoder: Option<&Encoder>, progress: OnProgress<'_>) -> Result<TokenStats, Error> {
+fn token_stats(files: &[PathBuf], most: u64, encoder: Option<&Encoder>, progress: OnProgress<'_>) -> Result<TokenStats, Error> {
     let (mut documents, mut tokens, mut vocabulary) = (0, 0, 0);
     let (mut lengths, mut halves) = (Histogram::default(), Halves::default());
     let mut counts: Vec<u64> = Vec::new();
-    for file in files {
+    'files: for file in files {
         let shard = Shard::open(file)?;
         check_tokenizer(&shard, encoder)?;
         vocabulary = vocabulary.max(shard.facts.vocabulary);
@@ -248,6 +259,9 @@ fn token_stats(files: &[PathBuf], encoder: Option<&Encoder>, progress: OnProgres
                 documents += 1;
             }
             tokens += ids.len() as u64;
+            if tokens >= most {
+                break 'files;
+            }
             progress(Progress { what: "reading", done: tokens, total: None, unit: Unit::Tokens });
         }
     }

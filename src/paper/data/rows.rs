@@ -303,3 +303,17 @@ pub fn files_under(path: &Path) -> Result<Vec<PathBuf>, Error> {
     found.sort();
     Ok(found)
 }
+
+/// Removes the numbered Parquet files an earlier run left in an output folder: `{prefix}00017.parquet` and nothing else.
+/// They would otherwise pass for part of a shorter output.
+pub fn clear(folder: &Path, prefix: &str) -> Result<(), Error> {
+    for entry in std::fs::read_dir(folder).map_err(Error::io("list", folder))? {
+        let path = entry.map_err(Error::io("list", folder))?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let number = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(".parquet"));
+        if number.is_some_and(|number| number.len() == 5 && number.bytes().all(|byte| byte.is_ascii_digit())) {
+            std::fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+        }
+    }
+    Ok(())
+}

@@ -1,6 +1,7 @@
 //! FineWeb-Edu's columns, and a writer for them. What goes into the columns belongs to the callers.
 
 use crate::paper::data::Error;
+use crate::paper::data::rows::clear;
 use arrow::array::{ArrayRef, Float64Builder, Int64Builder, RecordBatch, StringBuilder};
 use arrow::datatypes::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
@@ -59,6 +60,7 @@ pub struct Writer {
 impl Writer {
     pub fn new(folder: &Path, file_bytes: u64) -> Result<Self, Error> {
         std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+        clear(folder, "")?;
         Ok(Self {
             folder: folder.to_owned(),
             file_bytes,

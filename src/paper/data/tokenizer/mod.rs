@@ -28,7 +28,7 @@ pub struct Config {
     pub from: From,
     /// Size of the vocabulary to learn, the begin-of-text token included. Not used for a file.
     pub vocabulary: usize,
-    /// Bytes of the corpus to learn from, taken evenly over its documents; 0 takes all.
+    /// Bytes of the corpus to learn from, taken evenly over its documents and held in memory; 0 takes all.
     pub train_bytes: u64,
     /// The token put before every document. Empty: look for the usual names in a file's special tokens.
     pub bos: String,

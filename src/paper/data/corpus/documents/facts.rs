@@ -147,7 +147,11 @@ fn tell(world: &World, pen: &mut Pen, thing: Thing, relation: usize, subject: &s
         // Two facts in one breath; which two go together is left to chance, so such sentences seldom repeat.
         let second = *pen.random.pick(world.relations(thing.kind));
         let further = predicate(world, pen, second, thing);
-        let template = pen.choose(&["{x} {p} and {q}", "{x} {p}, and [also|besides] {q}", "{x} {p}; [it is also said that|we also read that] {x} {q}"]);
+        let template = pen.choose(&[
+            "{x} {p} and {q}",
+            "{x} {p}, and [also|besides] {q}",
+            "{x} {p}; [it is also said that|we also read that] {x} {q}",
+        ]);
         let template = if second == relation { "{x} {p}" } else { template };
         pen.say(template, &[("x", subject), ("p", &clause), ("q", &further)]);
     } else if roll < 0.62 {

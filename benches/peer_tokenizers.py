@@ -1,6 +1,6 @@
 """Tokenizes the same documents with HF tokenizers and tiktoken (Python), times them, and compares every id with our shards.
 
-usage: tokenize.py TEXT.parquet TOKENIZER.json TIKTOKEN.model SHARDS-FOLDER [--check]
+usage: peer_tokenizers.py TEXT.parquet TOKENIZER.json TIKTOKEN.model SHARDS-FOLDER [--check]
 The peers get the texts in memory and write nothing; ours is timed from Parquet to Parquet by benches/data.rs.
 """
 
