@@ -1,5 +1,6 @@
 //! `repro data head|stats`: look at a corpus or at token shards. Reading and measuring belong to `paper::data::look`.
 
+use super::{CliError, Exit, Global, print};
 use crate::paper::data::Error;
 use crate::paper::data::look::{self, Shown, Stats, TextStats, TokenStats};
 use crate::paper::data::measure::Entropy;
@@ -59,13 +60,15 @@ struct What {
     /// The column that holds the text of a corpus
     #[arg(long, default_value = "text", value_name = "COLUMN")]
     text_column: String,
-    /// Print JSON instead of text
-    #[arg(long)]
-    json: bool,
 }
 
 /// What to print. The caller prints it, and the chain of an error.
-pub fn run(args: &Args) -> Result<String, Error> {
+pub fn run(global: &Global, args: &Args) -> Result<Exit, CliError> {
+    print(&told(global, args)?);
+    Ok(Exit::Ok)
+}
+
+fn told(global: &Global, args: &Args) -> Result<String, Error> {
     match &args.command {
         Command::Head(args) => {
             let encoder = open(&args.what)?;
@@ -75,13 +78,13 @@ pub fn run(args: &Args) -> Result<String, Error> {
                     cut(&mut document.text, args.chars);
                 }
             }
-            Ok(if args.what.json { json(&shown) } else { told_documents(&shown, args.ids) })
+            Ok(if global.json { json(&shown) } else { told_documents(&shown, args.ids) })
         }
         Command::Stats(args) => {
             let encoder = open(&args.what)?;
             let stats = look::stats(&args.what.path, &args.what.text_column, args.most, encoder.as_ref(), &mut |_| ())?;
             Ok(match &stats {
-                _ if args.what.json => json(&stats),
+                _ if global.json => json(&stats),
                 Stats::Text(stats) => told_text(stats),
                 Stats::Tokens(stats) => told_tokens(stats),
             })

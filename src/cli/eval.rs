@@ -1,6 +1,6 @@
 //! `repro eval`: the loss of a checkpoint on given tokens.
 
-use super::Failure;
+use super::{CliError, Exit, Global};
 use super::train::{parse_device, whose_fault};
 use crate::on_device;
 use crate::ops::Backend;
@@ -35,9 +35,6 @@ pub struct EvalArgs {
     /// Threads of the CPU; one per core if absent.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Print JSON, with the loss of every token.
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -65,11 +62,11 @@ struct Report {
     token_losses: Vec<f32>,
 }
 
-pub fn run(args: &EvalArgs) -> Result<(), Failure> {
+pub fn run(global: &Global, args: &EvalArgs) -> Result<Exit, CliError> {
     let checkpoint = Checkpoint::read(&args.checkpoint).map_err(|e| whose_fault(e.into()))?;
     let ids = sources::read_ids(&args.ids).map_err(|e| whose_fault(e.into()))?;
     if ids.len() < 2 {
-        return Err(Failure::wrong_input(EvalError::TooFew {
+        return Err(CliError::wrong_input(EvalError::TooFew {
             path: args.ids.clone(),
             found: ids.len(),
         }));
@@ -78,7 +75,7 @@ pub fn run(args: &EvalArgs) -> Result<(), Failure> {
         .seq_len
         .unwrap_or(checkpoint.state.identity.batch.seq_len);
     if seq_len == 0 {
-        return Err(Failure::wrong_input(EvalError::NoLength));
+        return Err(CliError::wrong_input(EvalError::NoLength));
     }
     let batches = evaluate::batches(&ids, seq_len);
     let kind = device::choose(args.device).map_err(|e| whose_fault(e.into()))?;
@@ -97,7 +94,7 @@ pub fn run(args: &EvalArgs) -> Result<(), Failure> {
             values,
         };
         tensor_file::write(path, None, vec![entry]).map_err(|cause| {
-            Failure::failed(EvalError::Write {
+            CliError::failed(EvalError::Write {
                 path: path.clone(),
                 cause,
             })
@@ -105,7 +102,7 @@ pub fn run(args: &EvalArgs) -> Result<(), Failure> {
     }
     let loss = evaluate::mean(&losses);
     let step = checkpoint.state.step;
-    if args.json {
+    if global.json {
         let report = Report {
             loss,
             perplexity: loss.exp(),
@@ -124,7 +121,7 @@ pub fn run(args: &EvalArgs) -> Result<(), Failure> {
             losses.len()
         );
     }
-    Ok(())
+    Ok(Exit::Ok)
 }
 
 type Losses = (Vec<f32>, Option<Vec<f32>>);

@@ -1,6 +1,6 @@
 //! `repro export`: a checkpoint in a format other programs read.
 
-use super::Failure;
+use super::{CliError, Exit, Global};
 use super::train::whose_fault;
 use crate::paper::checkpoint::Checkpoint;
 use crate::paper::export::{self, ExportError};
@@ -19,9 +19,6 @@ pub struct ExportArgs {
     /// What to write.
     #[arg(long, value_enum, default_value = "hf")]
     format: Format,
-    /// Print what was written as JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -30,7 +27,7 @@ enum Format {
     Hf,
 }
 
-pub fn run(args: &ExportArgs) -> Result<(), Failure> {
+pub fn run(global: &Global, args: &ExportArgs) -> Result<Exit, CliError> {
     let checkpoint = Checkpoint::read(&args.checkpoint).map_err(|e| whose_fault(e.into()))?;
     let model = checkpoint
         .model(&Cpu::default())
@@ -39,13 +36,13 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
     match args.format {
         Format::Hf => {
             export::hugging_face(&model, positions, &args.out).map_err(|error| match error {
-                ExportError::Occupied { .. } => Failure::wrong_input(error),
-                _ => Failure::failed(error),
+                ExportError::Occupied { .. } => CliError::wrong_input(error),
+                _ => CliError::failed(error),
             })?
         }
     }
     let layers = model.config.depth * model.config.loops;
-    if args.json {
+    if global.json {
         println!(
             "{}",
             serde_json::json!({ "format": "hf", "layers": layers, "out": args.out })
@@ -56,5 +53,5 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
             args.out.display()
         );
     }
-    Ok(())
+    Ok(Exit::Ok)
 }

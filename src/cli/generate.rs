@@ -1,6 +1,6 @@
 //! `repro generate`: text from a checkpoint.
 
-use super::Failure;
+use super::{CliError, Exit, Global};
 use super::train::whose_fault;
 use crate::paper::checkpoint::Checkpoint;
 use crate::paper::generate::{Sampling, generate};
@@ -35,9 +35,6 @@ pub struct GenerateArgs {
     /// Threads of the CPU; one per core if absent.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Print JSON: text and token ids.
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -83,17 +80,17 @@ impl Codec {
     }
 }
 
-pub fn run(args: &GenerateArgs) -> Result<(), Failure> {
+pub fn run(global: &Global, args: &GenerateArgs) -> Result<Exit, CliError> {
     let temperature = args.temperature;
     if !(temperature >= 0.0 && temperature.is_finite()) {
-        return Err(Failure::wrong_input(GenerateError::Temperature {
+        return Err(CliError::wrong_input(GenerateError::Temperature {
             temperature,
         }));
     }
     let checkpoint = Checkpoint::read(&args.checkpoint).map_err(|e| whose_fault(e.into()))?;
     let identity = &checkpoint.state.identity;
     let tokenizer = |what: String| {
-        Failure::wrong_input(GenerateError::Tokenizer {
+        CliError::wrong_input(GenerateError::Tokenizer {
             path: args.tokenizer.clone().unwrap_or_default(),
             what,
         })
@@ -101,7 +98,7 @@ pub fn run(args: &GenerateArgs) -> Result<(), Failure> {
     let codec = match &args.tokenizer {
         None if identity.model.vocabulary != 256 => {
             let vocabulary = identity.model.vocabulary;
-            return Err(Failure::wrong_input(GenerateError::NotBytes { vocabulary }));
+            return Err(CliError::wrong_input(GenerateError::NotBytes { vocabulary }));
         }
         None => Codec::Bytes,
         Some(path) => {
@@ -112,7 +109,7 @@ pub fn run(args: &GenerateArgs) -> Result<(), Failure> {
     };
     let prompt = codec.encode(&args.prompt).map_err(tokenizer)?;
     if prompt.is_empty() {
-        return Err(Failure::wrong_input(GenerateError::EmptyPrompt));
+        return Err(CliError::wrong_input(GenerateError::EmptyPrompt));
     }
     let sampling = Sampling {
         temperature,
@@ -128,7 +125,7 @@ pub fn run(args: &GenerateArgs) -> Result<(), Failure> {
         .map_err(|e| whose_fault(e.into()))?
         .map_err(whose_fault)?;
     let text = codec.decode(&ids).map_err(tokenizer)?;
-    if args.json {
+    if global.json {
         println!(
             "{}",
             serde_json::json!({ "prompt": args.prompt, "text": text, "ids": ids })
@@ -136,5 +133,5 @@ pub fn run(args: &GenerateArgs) -> Result<(), Failure> {
     } else {
         println!("{}{text}", args.prompt);
     }
-    Ok(())
+    Ok(Exit::Ok)
 }

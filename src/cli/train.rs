@@ -1,6 +1,6 @@
 //! `repro train`: one run outside a pipeline.
 
-use super::Failure;
+use super::{CliError, Exit, Global};
 use crate::on_device;
 use crate::paper::batch::TokenSource;
 use crate::paper::checkpoint::CheckpointError;
@@ -35,9 +35,6 @@ pub struct TrainArgs {
     /// Override `threads`. Results do not depend on it.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Print the result as JSON on standard output.
-    #[arg(long)]
-    json: bool,
     /// Show no progress.
     #[arg(long, short)]
     quiet: bool,
@@ -92,23 +89,23 @@ fn read_config(path: &Path) -> Result<RawRun, ConfigFileError> {
     })
 }
 
-pub fn run(args: &TrainArgs) -> Result<(), Failure> {
-    let mut raw = read_config(&args.config).map_err(Failure::wrong_input)?;
+pub fn run(global: &Global, args: &TrainArgs) -> Result<Exit, CliError> {
+    let mut raw = read_config(&args.config).map_err(CliError::wrong_input)?;
     raw.device = args.device.unwrap_or(raw.device);
     raw.threads = args.threads.or(raw.threads);
     let config = raw.check().map_err(|cause| {
-        Failure::wrong_input(ConfigFileError::Check {
+        CliError::wrong_input(ConfigFileError::Check {
             path: args.config.clone(),
             cause,
         })
     })?;
     if !args.resume && metrics::occupied(&args.out) {
-        return Err(Failure::wrong_input(FilesError::Occupied {
+        return Err(CliError::wrong_input(FilesError::Occupied {
             dir: args.out.clone(),
         }));
     }
     let outcome = train(config, &args.out, args.quiet).map_err(whose_fault)?;
-    if args.json {
+    if global.json {
         println!(
             "{}",
             serde_json::to_string(&outcome).expect("an outcome is plain numbers and names")
@@ -116,7 +113,7 @@ pub fn run(args: &TrainArgs) -> Result<(), Failure> {
     } else {
         println!("{}", summary(&outcome));
     }
-    Ok(())
+    Ok(Exit::Ok)
 }
 
 fn train(config: RunConfig, out: &Path, quiet: bool) -> Result<Outcome, TrainError> {
@@ -200,7 +197,7 @@ fn summary(outcome: &Outcome) -> String {
 }
 
 /// Exit code 2 for what the user can set right, 1 for the rest.
-pub(super) fn whose_fault(error: TrainError) -> Failure {
+pub(super) fn whose_fault(error: TrainError) -> CliError {
     let input = match &error {
         TrainError::VocabularyTooSmall { .. }
         | TrainError::BadResult { .. }
@@ -215,9 +212,9 @@ pub(super) fn whose_fault(error: TrainError) -> Failure {
         TrainError::Stopped { .. } => false,
     };
     if input {
-        Failure::wrong_input(error)
+        CliError::wrong_input(error)
     } else {
-        Failure::failed(error)
+        CliError::failed(error)
     }
 }
 

@@ -92,7 +92,12 @@ impl Graph {
     pub fn build(project: &Project, profile: &str, sets: &[(String, Value)], registry: Registry) -> Result<Graph, ConfigError> {
         let resolved = resolve_profile(project, profile, sets)?;
         let wanted: Vec<&StageSource> =
-            project.stages.iter().filter(|stage| !resolved.stages.get(&stage.name).is_some_and(|change| change.skip)).collect();
+            project.stages.iter().filter(|stage| !resolved.stages.get(&stage.name).is_some_and(|change| change.skip))
+            .map(|stage| {
+                let file = resolved.stages.get(&stage.name).and_then(|change| change.file.as_ref());
+                file.and_then(|file| project.variants.get(file)).unwrap_or(stage)
+            })
+            .collect();
         let order = order_stages(project, &wanted)?;
         let mut graph = Graph { profile: profile.to_string(), stages: Vec::new(), nodes: Vec::new(), by_id: HashMap::new() };
         let mut index_of: HashMap<&str, usize> = HashMap::new();
@@ -181,6 +186,7 @@ fn fold(below: &RawOverride, above: &RawOverride) -> RawOverride {
         (below, above) => above.clone().or_else(|| below.clone()),
     };
     RawOverride {
+        file: above.file.clone().or_else(|| below.file.clone()),
         grid,
         with,
         resources: above.resources.clone().or_else(|| below.resources.clone()),

@@ -1,7 +1,10 @@
 //! `train`: one training run. Checkpoints lie in the node's scratch folder, so a killed run goes on where it stopped.
 
 use std::error::Error;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,8 +47,9 @@ struct Params {
     checkpoint_every_steps: Option<u64>,
     #[serde(default)]
     recompute: Recompute,
-    #[serde(default = "loss_chunk_rows")]
-    loss_chunk_rows: usize,
+    /// Rows of logits in memory at a time; absent: as many as fit in a bounded part of it.
+    #[serde(default)]
+    loss_chunk_rows: Option<usize>,
     /// The run has diverged when the loss of a step after warm-up exceeds this; that is a result, not a failure.
     #[serde(default)]
     stop_above_loss: Option<f64>,
@@ -66,10 +70,6 @@ struct Eval {
 
 fn one() -> u64 {
     1
-}
-
-fn loss_chunk_rows() -> usize {
-    1024
 }
 
 impl Params {
@@ -156,8 +156,12 @@ impl Kind for Train {
         let inputs = open(&config, task)?;
         let mut shown = ProgressFile::new(task);
         let steps = config.steps;
+        // An interrupted pipeline asks its workers to end: save first. Where no handler can be set, the last checkpoint stands.
+        let stop = Arc::new(AtomicBool::new(false));
+        let _ = signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&stop));
         let mut watch = move |report: &trainer::StepReport| {
             shown.say(report.metrics.step, steps, &format!("loss {:.3}", report.metrics.loss));
+            if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let outcome = device::with_threads(Some(task.threads), || -> Result<_, TrainError> {
             on_device!(kind, dev => trainer::run(&dev, config, inputs, &task.scratch, &mut watch))

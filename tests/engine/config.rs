@@ -63,6 +63,19 @@ fn a_profile_overrides_variables_and_grids() {
 }
 
 #[test]
+fn a_profile_can_put_another_file_in_place_of_a_stage() {
+    let sandbox = Sandbox::new(
+        "profiles: {quick: {}, paper: {stages: {a: {file: stages/paper/a.yaml}}}}\nstages:\n  a:\n  \
+         b: {kind: command, inputs: {a: {from: a}}, outputs: {x: x}, with: {run: 'cp ${{ inputs.a }} x'}}\n",
+    )
+    .with("stages/a.yaml", "{kind: command, outputs: {x: x}, with: {run: 'echo small > x'}}")
+    .with("stages/paper/a.yaml", "{kind: command, outputs: {x: x}, with: {run: 'echo large > x'}}");
+    sandbox.run(&[]).ok();
+    sandbox.run(&["--profile", "paper"]).ok();
+    assert_eq!((sandbox.read("out/quick/b/x"), sandbox.read("out/paper/b/x")), ("small\n".into(), "large\n".into()));
+}
+
+#[test]
 fn ids_can_be_written_by_hand() {
     let sandbox = Sandbox::new(
         "stages:\n  a:\n    kind: command\n    grid: {L: [12], seed: [0, 1]}\n    id: L${{ L }}-s${{ seed }}\n    seed: ${{ seed }}\n    \

@@ -145,7 +145,7 @@ fn data_that_is_absent_too_short_or_no_numbers() {
     );
     assert_eq!(
         sandbox.fails(2, "train run.yaml --out out"),
-        "error: cannot read `gone.txt`\n  because: No such file or directory (os error 2)\n"
+        "error: cannot read `gone.txt`: No such file or directory (os error 2)\n"
     );
     let sandbox = Sandbox::new()
         .file(
@@ -258,6 +258,6 @@ fn eval_and_generate_say_what_they_miss() {
     );
     assert_eq!(
         sandbox.fails(2, "eval gone.safetensors --ids one.txt"),
-        "error: cannot read checkpoint `gone.safetensors`\n  because: No such file or directory (os error 2)\n"
+        "error: cannot read checkpoint `gone.safetensors`: No such file or directory (os error 2)\n"
     );
 }

@@ -6,6 +6,7 @@ pub mod locate;
 pub mod raw;
 pub mod template;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -62,6 +63,8 @@ pub struct Project {
     pub root: PathBuf,
     pub pipeline: RawPipeline,
     pub stages: Vec<StageSource>,
+    /// Stage files that a profile puts in place of a stage's own, by file name.
+    pub variants: BTreeMap<String, StageSource>,
     pub sources: Vec<Source>,
 }
 
@@ -105,7 +108,25 @@ impl Project {
             sources.push(Source { name: file, text });
             stages.push(StageSource { name, raw, source: sources.len() - 1, prefix: Vec::new() });
         }
-        Ok(Project { root: root.to_path_buf(), pipeline, stages, sources })
+        let mut variants = BTreeMap::new();
+        for (profile, change) in pipeline.profiles.iter() {
+            for (stage, file) in change.stages.iter().filter_map(|(stage, change)| Some((stage, change.file.as_ref()?))) {
+                let at: [Seg; 5] = ["profiles".into(), profile.into(), "stages".into(), stage.into(), "file".into()];
+                check_inside(file).map_err(|message| sources[0].error(&at, false, message))?;
+                if !root.join(file).exists() {
+                    return Err(sources[0].error(&at, false, format!("{file} does not exist")));
+                }
+                let text = read(root, file)?;
+                let mut raw: RawStage = parse(file, &text)?;
+                if let Some(own) = stages.iter().find(|own| own.name == stage) {
+                    raw.needs.extend(own.raw.needs.iter().cloned());
+                }
+                sources.push(Source { name: file.clone(), text });
+                let source = sources.len() - 1;
+                variants.insert(file.clone(), StageSource { name: stage.to_string(), raw, source, prefix: Vec::new() });
+            }
+        }
+        Ok(Project { root: root.to_path_buf(), pipeline, stages, variants, sources })
     }
 
     /// The names of all profiles. A pipeline that declares none has just the default one.

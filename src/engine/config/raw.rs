@@ -38,6 +38,8 @@ pub struct RawProfile {
 #[derive(Clone, Debug, Default, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RawOverride {
+    /// Another stage file to use in this profile, such as `stages/paper/tokenize.yaml`.
+    pub file: Option<String>,
     /// Axes to replace; `exclude` and `include` too. An axis set to `[]` is removed.
     pub grid: Entries<Tree>,
     /// Parameters to replace, merged into the stage's own.
