@@ -28,6 +28,11 @@ fn main() {
     println!("cargo:rustc-env=REPRO_ARCH={}", std::env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default());
     println!("cargo:rustc-env=REPRO_TARGET={}", std::env::var("TARGET").unwrap_or_default());
 
+    // A worker is started for every node: an executable at a fixed address needs no relocations, which are half of its start.
+    if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux") {
+        println!("cargo:rustc-link-arg-bins=-no-pie");
+    }
+
     let lock = Lock::read(Path::new("Cargo.lock"));
     let mut out = String::from("pub static CODE: &[(&str, Code)] = &[\n");
     let mut kinds: Vec<PathBuf> =
