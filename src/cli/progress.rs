@@ -184,6 +184,7 @@ impl State {
             Event::Warning { what } => self.line(&format!("warning: {what}")),
             Event::RunFinished { summary } => {
                 if let Some(live) = self.live.take() {
+                    live.bars.values().for_each(ProgressBar::finish_and_clear);
                     let _ = live.multi.clear();
                 }
                 eprint_line(&summary_line(summary, self.total));

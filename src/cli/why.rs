@@ -9,7 +9,7 @@ use crate::engine::key::Key;
 use crate::engine::plan::{Planner, Standing};
 use crate::engine::store::Access;
 use crate::engine::target::{closure, select_one};
-use crate::engine::why::{Difference, code_differences, code_listing, differences};
+use crate::engine::why::{Difference, code_listing, differences};
 
 /// Say why a node would run again, or why it would not.
 #[derive(clap::Args)]
@@ -91,7 +91,7 @@ fn changed_parts(context: &Context, at: usize, key: &Key) -> Vec<Difference> {
             .and_then(|old| journal.code(old.get("code")?.as_str()?));
         match listing {
             Some(listing) => {
-                parts.extend(code_differences(&listing, &code_listing(context.graph.stages[node.stage].kind.code())))
+                parts.extend(differences(&listing, &code_listing(context.graph.stages[node.stage].kind.code())))
             }
             None => parts.push(part),
         }

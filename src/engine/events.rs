@@ -84,8 +84,6 @@ pub enum Event<'a> {
 pub struct StageCount<'a> {
     pub stage: &'a str,
     pub nodes: usize,
-    /// Seconds that a node of this stage took on average, where that is known.
-    pub mean_seconds: Option<f64>,
 }
 
 /// A worker's progress, as it leaves it for the display.

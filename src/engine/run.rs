@@ -191,7 +191,7 @@ impl<'a> Scheduler<'a> {
             let name = self.graph.stages[self.graph.nodes[*at].stage].name.as_str();
             match stages.last_mut() {
                 Some(last) if last.stage == name => last.nodes += 1,
-                _ => stages.push(StageCount { stage: name, nodes: 1, mean_seconds: None }),
+                _ => stages.push(StageCount { stage: name, nodes: 1 }),
             }
         }
         self.sink.event(&Event::RunStarted { profile: &self.graph.profile, nodes: self.nodes.len(), stages });
@@ -199,6 +199,8 @@ impl<'a> Scheduler<'a> {
         if damaged > 0 {
             let what = format!("{damaged} damaged record(s) in the journal were passed over; what they stood for runs again");
             self.sink.event(&Event::Warning { what: &what });
+            // Once said, once mended; a store that cannot be written says so where it matters.
+            let _ = self.planner.store.journal.compact(|_| true);
         }
     }
 

@@ -101,11 +101,6 @@ fn is_digest(text: &str) -> bool {
     (text.len() == 64 || text.len() == 32) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The files and crates that differ between two lists made by [`code_listing`].
-pub fn code_differences(old: &str, new: &str) -> Vec<Difference> {
-    differences(old, new)
-}
-
 /// A kind's code as JSON: `{"crates": {name: version}, "files": {path: digest}}`.
 pub fn code_listing(code: &super::kind::Code) -> String {
     let pairs = |list: &[(&str, &str)]| -> Value {

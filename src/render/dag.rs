@@ -91,7 +91,7 @@ impl Dag {
         const WIDTH: usize = 190;
         const HEIGHT: usize = 46;
         const GAP_X: usize = 60;
-        const GAP_Y: usize = 18;
+        const GAP_Y: usize = 26;
         const EDGE: usize = 16;
         let mut column = vec![0usize; self.boxes.len()];
         for (from, to) in self.edges() {
@@ -105,12 +105,14 @@ impl Dag {
             filled[column[at]] += 1;
         }
         let rows = filled.iter().copied().max().unwrap_or(0);
-        let total_height = 2 * EDGE + rows * (HEIGHT + GAP_Y);
+        let over = self.edges().any(|(from, to)| column[to] > column[from] + 1);
+        let top = EDGE + if over { HEIGHT / 2 } else { 0 };
+        let total_height = top + EDGE + rows * (HEIGHT + GAP_Y);
         let total_width = 2 * EDGE + columns * (WIDTH + GAP_X);
         // Short columns stand in the middle.
         let place = |at: usize| {
             let spare = (rows - filled[column[at]]) * (HEIGHT + GAP_Y) / 2;
-            (EDGE + column[at] * (WIDTH + GAP_X), EDGE + spare + row[at] * (HEIGHT + GAP_Y))
+            (EDGE + column[at] * (WIDTH + GAP_X), top + spare + row[at] * (HEIGHT + GAP_Y))
         };
         let mut out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {total_width} {total_height}\" \
@@ -121,12 +123,11 @@ impl Dag {
         for (from, to) in self.edges() {
             let ((x1, y1), (x2, y2)) = (place(from), place(to));
             let (x1, y1, y2) = (x1 + WIDTH, y1 + HEIGHT / 2, y2 + HEIGHT / 2);
-            let middle = x1 + GAP_X / 2;
-            let _ = writeln!(
-                out,
-                "<path d=\"M{x1} {y1} C{middle} {y1} {} {y2} {x2} {y2}\" fill=\"none\" stroke=\"#7b8794\"/>",
-                x2 - GAP_X / 2
-            );
+            // An edge that passes over other columns takes the way above their boxes.
+            let lift = if column[to] > column[from] + 1 { HEIGHT + GAP_Y / 2 } else { 0 };
+            let (reach, up1, up2) = (GAP_X / 2 + lift, y1 - lift, y2 - lift);
+            let (c1, c2) = (x1 + reach, x2 - reach);
+            let _ = writeln!(out, "<path d=\"M{x1} {y1} C{c1} {up1} {c2} {up2} {x2} {y2}\" fill=\"none\" stroke=\"#7b8794\"/>");
         }
         for (at, stage) in self.boxes.iter().enumerate() {
             let (x, y) = place(at);

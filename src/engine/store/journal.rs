@@ -146,8 +146,10 @@ impl Journal {
         all.collect()
     }
 
+    /// The body of a record; empty if the journal was compacted by another process since the record was looked up.
     pub fn body(&self, range: &Range<usize>) -> String {
-        String::from_utf8_lossy(&self.state().bytes[range.clone()]).into_owned()
+        let state = self.state();
+        state.bytes.get(range.clone()).map(|body| String::from_utf8_lossy(body).into_owned()).unwrap_or_default()
     }
 
     pub fn body_of(&self, key: &Digest) -> Option<String> {
