@@ -25,8 +25,8 @@ fn nulls_and_empty_documents_are_counted() {
     assert_eq!(summary.train.documents + summary.heldout.documents, 3);
     assert_eq!(summary.rejects.told(), "1 empty, 1 null text");
     assert_eq!(summary.ids_made, 1);
-    assert!(summary.rejects.examples[0].ends_with("x.parquet, row group 0, row 1: null text"), "{:?}", summary.rejects.examples);
-    assert!(summary.rejects.examples[1].ends_with("x.parquet, row group 1, row 0: empty"), "{:?}", summary.rejects.examples);
+    // No path of this machine: the examples go into the output.
+    assert_eq!(summary.rejects.examples, ["x.parquet, row group 0, row 1: null text", "x.parquet, row group 1, row 0: empty"]);
 }
 
 #[test]

@@ -102,6 +102,8 @@ pub struct Columns {
 /// Reads one file from its first row to its last.
 pub struct Rows {
     path: PathBuf,
+    /// What the file is called in `rejects`, which go into outputs: those must not know where the corpus lies.
+    label: String,
     file: SerializedFileReader<AtFile>,
     columns: Columns,
     text_at: usize,
@@ -127,7 +129,18 @@ impl Rows {
         let file = SerializedFileReader::new(file).map_err(|source| Error::NotParquet { path: path.to_owned(), source })?;
         let text_at = find(&file, path, &columns.text)?;
         let id_at = columns.id.as_ref().map(|id| find(&file, path, id)).transpose()?;
-        Ok(Self { path: path.to_owned(), file, columns: columns.clone(), text_at, id_at, row_group: 0, open: None })
+        let label = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Self { path: path.to_owned(), label, file, columns: columns.clone(), text_at, id_at, row_group: 0, open: None })
+    }
+
+    /// Calls the file by its place inside `root`.
+    pub fn inside(mut self, root: &Path) -> Self {
+        if let Ok(place) = self.path.strip_prefix(root)
+            && !place.as_os_str().is_empty()
+        {
+            self.label = place.to_string_lossy().into_owned();
+        }
+        self
     }
 
     /// The names of the top-level columns.
@@ -201,7 +214,7 @@ impl Rows {
         }
         for (at, (text, id)) in texts.into_iter().zip(ids).enumerate() {
             batch.met += 1;
-            let place = || format!("{}, row group {}, row {}", self.path.display(), self.row_group, group.row + at);
+            let place = || format!("{}, row group {}, row {}", self.label, self.row_group, group.row + at);
             let Some(text) = text else {
                 batch.rejects.add(Reason::NullText, place);
                 continue;
