@@ -1,11 +1,13 @@
 //! A file read by position. Parquet's own reader of `File` moves the one cursor all its clones share,
 //! so two threads decoding two row groups of a shard would read each other's bytes.
 
-use parquet::errors::Result;
-use parquet::file::reader::{ChunkReader, Length};
+use super::Error;
+use parquet::errors::{ParquetError, Result};
+use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -52,8 +54,38 @@ impl ChunkReader for AtFile {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<bytes::Bytes> {
+        // Asked first: a damaged file may want any amount of memory.
+        if start.checked_add(length as u64).is_none_or(|end| end > self.length) {
+            return Err(ParquetError::EOF(format!("{length} bytes at {start} are beyond the end of the file")));
+        }
         let mut buffer = vec![0; length];
         self.file.read_exact_at(&mut buffer, start)?;
         Ok(buffer.into())
     }
+}
+
+/// Opens a Parquet file and checks that its column chunks lie within it.
+pub fn open_parquet(path: &Path) -> std::result::Result<SerializedFileReader<AtFile>, Error> {
+    let file = AtFile::open(path).map_err(Error::io("open", path))?;
+    let length = file.length;
+    let bad = |source| Error::NotParquet { path: path.to_owned(), source };
+    let reader = sheltered(|| SerializedFileReader::new(file)).map_err(bad)?;
+    for group in reader.metadata().row_groups() {
+        for column in group.columns() {
+            let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+            let end = start.checked_add(column.compressed_size()).and_then(|end| u64::try_from(end).ok());
+            let inside =
+                start >= 0 && column.compressed_size() >= 0 && column.num_values() >= 0 && end.is_some_and(|end| end <= length);
+            if !inside || group.num_rows() < 0 {
+                return Err(bad(ParquetError::EOF("a column lies beyond the end of the file".into())));
+            }
+        }
+    }
+    Ok(reader)
+}
+
+/// Runs a decoder that may panic on damaged bytes, and makes an error of it.
+pub fn sheltered<T>(decode: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(decode))
+        .unwrap_or_else(|_| Err(ParquetError::General("the decoder stumbled over damaged bytes".into())))
 }

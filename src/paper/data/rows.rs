@@ -2,7 +2,7 @@
 //! Works below the arrow layer so that one bad byte rejects one document rather than its whole row group.
 
 use super::Error;
-use super::at_file::AtFile;
+use super::at_file::{AtFile, open_parquet, sheltered};
 use parquet::basic::{Repetition, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType};
@@ -102,6 +102,8 @@ pub struct Columns {
 /// Reads one file from its first row to its last.
 pub struct Rows {
     path: PathBuf,
+    /// What the file is called in `rejects`, which go into outputs: those must not know where the corpus lies.
+    label: String,
     file: SerializedFileReader<AtFile>,
     columns: Columns,
     text_at: usize,
@@ -123,17 +125,26 @@ const STEP: usize = 64;
 
 impl Rows {
     pub fn open(path: &Path, columns: &Columns) -> Result<Self, Error> {
-        let file = AtFile::open(path).map_err(Error::io("open", path))?;
-        let file = SerializedFileReader::new(file).map_err(|source| Error::NotParquet { path: path.to_owned(), source })?;
+        let file = open_parquet(path)?;
         let text_at = find(&file, path, &columns.text)?;
         let id_at = columns.id.as_ref().map(|id| find(&file, path, id)).transpose()?;
-        Ok(Self { path: path.to_owned(), file, columns: columns.clone(), text_at, id_at, row_group: 0, open: None })
+        let label = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Self { path: path.to_owned(), label, file, columns: columns.clone(), text_at, id_at, row_group: 0, open: None })
+    }
+
+    /// Calls the file by its place inside `root`.
+    pub fn inside(mut self, root: &Path) -> Self {
+        if let Ok(place) = self.path.strip_prefix(root)
+            && !place.as_os_str().is_empty()
+        {
+            self.label = place.to_string_lossy().into_owned();
+        }
+        self
     }
 
     /// The names of the top-level columns.
     pub fn column_names(path: &Path) -> Result<Vec<String>, Error> {
-        let file = AtFile::open(path).map_err(Error::io("open", path))?;
-        let file = SerializedFileReader::new(file).map_err(|source| Error::NotParquet { path: path.to_owned(), source })?;
+        let file = open_parquet(path)?;
         Ok(names(&file))
     }
 
@@ -159,9 +170,10 @@ impl Rows {
             if self.row_group >= self.file.num_row_groups() {
                 return Ok(None);
             }
-            let reader = self.file.get_row_group(self.row_group).map_err(|source| self.bad(&self.columns.text, source))?;
+            let reader =
+                sheltered(|| self.file.get_row_group(self.row_group)).map_err(|source| self.bad(&self.columns.text, source))?;
             let column = |at: usize, name: &str| {
-                let reader = reader.get_column_reader(at).map_err(|source| self.bad(name, source))?;
+                let reader = sheltered(|| reader.get_column_reader(at)).map_err(|source| self.bad(name, source))?;
                 let nullable = self.file.metadata().file_metadata().schema_descr().column(at).max_def_level() > 0;
                 match reader {
                     ColumnReader::ByteArrayColumnReader(reader) => Ok((reader, nullable)),
@@ -201,7 +213,7 @@ impl Rows {
         }
         for (at, (text, id)) in texts.into_iter().zip(ids).enumerate() {
             batch.met += 1;
-            let place = || format!("{}, row group {}, row {}", self.path.display(), self.row_group, group.row + at);
+            let place = || format!("{}, row group {}, row {}", self.label, self.row_group, group.row + at);
             let Some(text) = text else {
                 batch.rejects.add(Reason::NullText, place);
                 continue;
@@ -252,7 +264,7 @@ fn read(
     let mut met = 0;
     while met < wanted {
         let levels = if nullable { Some(&mut present) } else { None };
-        let (records, _, _) = reader.read_records(wanted - met, levels, None, &mut values)?;
+        let (records, _, _) = sheltered(|| reader.read_records(wanted - met, levels, None, &mut values))?;
         if records == 0 {
             break;
         }

@@ -2,7 +2,7 @@
 //! Which document goes where belongs to `tokenize`; packing into sequences belongs to the loader. See docs/adr/0003.
 
 use super::Error;
-use super::at_file::AtFile;
+use super::at_file::{AtFile, open_parquet, sheltered};
 use arrow::array::{ArrayRef, ListArray, StringArray, UInt32Array};
 use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, Field, Schema};
@@ -241,8 +241,7 @@ pub struct Shard {
 
 impl Shard {
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let file = AtFile::open(path).map_err(Error::io("open", path))?;
-        let file = SerializedFileReader::new(file).map_err(|source| Error::NotParquet { path: path.to_owned(), source })?;
+        let file = open_parquet(path)?;
         let bad = |what: String| Error::BadShard { path: path.to_owned(), what };
         let metadata = file.metadata();
         let pairs = metadata.file_metadata().key_value_metadata();
@@ -263,7 +262,7 @@ impl Shard {
     /// The documents of a row group: their ids end to end, and how many each has.
     pub fn read(&self, group: usize) -> Result<(Vec<u32>, Vec<u32>), Error> {
         let (documents, tokens) = self.facts.row_groups[group];
-        let ids = match self.pages(group, tokens).map_err(|source| self.bad(group, "input_ids", source))? {
+        let ids = match sheltered(|| self.pages(group, tokens)).map_err(|source| self.bad(group, "input_ids", source))? {
             Some(ids) => ids,
             None => self.integers(group, INPUT_IDS, "input_ids", documents, tokens)?,
         };
@@ -282,9 +281,9 @@ impl Shard {
         let ColumnReader::ByteArrayColumnReader(mut reader) = self.column(group, DOC_ID).map_err(fail)? else {
             return Err(fail(ParquetError::General("not a text".into())));
         };
-        let mut values = Vec::with_capacity(documents);
+        let mut values = Vec::with_capacity(room(documents as u64));
         while values.len() < documents {
-            if reader.read_records(documents - values.len(), None, None, &mut values).map_err(fail)?.0 == 0 {
+            if sheltered(|| reader.read_records(documents - values.len(), None, None, &mut values)).map_err(fail)?.0 == 0 {
                 return Err(fail(ParquetError::EOF(format!("{} of {documents} rows", values.len()))));
             }
         }
@@ -292,7 +291,7 @@ impl Shard {
     }
 
     fn column(&self, group: usize, at: usize) -> Result<ColumnReader, ParquetError> {
-        self.file.get_row_group(group)?.get_column_reader(at)
+        sheltered(|| self.file.get_row_group(group)?.get_column_reader(at))
     }
 
     fn bad(&self, row_group: usize, column: &str, source: ParquetError) -> Error {
@@ -303,7 +302,7 @@ impl Shard {
     /// Saves building two levels for every token, which say no more than `n_tokens` does.
     fn pages(&self, group: usize, tokens: u64) -> Result<Option<Vec<u32>>, ParquetError> {
         let mut pages = self.file.get_row_group(group)?.get_column_page_reader(INPUT_IDS)?;
-        let mut ids = Vec::with_capacity(tokens as usize);
+        let mut ids = Vec::with_capacity(room(tokens));
         while let Some(page) = pages.get_next_page()? {
             let Page::DataPage {
                 buf,
@@ -338,7 +337,7 @@ impl Shard {
         let ColumnReader::Int32ColumnReader(mut reader) = self.column(group, at).map_err(fail)? else {
             return Err(fail(ParquetError::General("not 32-bit integers".into())));
         };
-        let mut out: Vec<i32> = Vec::with_capacity(values as usize);
+        let mut out: Vec<i32> = Vec::with_capacity(room(values));
         let (mut present, mut repeated) = (Vec::new(), Vec::new());
         let nested = at == INPUT_IDS;
         let mut met = 0;
@@ -347,7 +346,8 @@ impl Shard {
             repeated.clear();
             let levels = nested.then_some(&mut present);
             let repeats = nested.then_some(&mut repeated);
-            let (records, _, _) = reader.read_records(rows as usize - met, levels, repeats, &mut out).map_err(fail)?;
+            let (records, _, _) =
+                sheltered(|| reader.read_records(rows as usize - met, levels, repeats, &mut out)).map_err(fail)?;
             if records == 0 {
                 break;
             }
@@ -362,6 +362,11 @@ impl Shard {
         // Same size, same place: the collect reuses the allocation.
         Ok(out.into_iter().map(|id| id as u32).collect())
     }
+}
+
+/// How much room to set aside for so many values. A damaged file may announce any number; a larger row group than ours grows into its size.
+fn room(values: u64) -> usize {
+    values.min(1 << 22) as usize
 }
 
 /// What follows a run of levels.

@@ -146,7 +146,13 @@ pub fn run_with(
         config,
         encoder,
         groups: &groups,
-        source: Mutex::new(Source { files: files.into_iter().collect(), columns: config.columns(), open: None, next: 0 }),
+        source: Mutex::new(Source {
+            corpus: corpus.to_owned(),
+            files: files.into_iter().collect(),
+            columns: config.columns(),
+            open: None,
+            next: 0,
+        }),
         board: Mutex::new(Board::default()),
         shelf: Mutex::new(Shelf { out: out.to_owned(), open: BTreeMap::new(), written: BTreeMap::new() }),
         moved: Condvar::new(),
@@ -193,6 +199,7 @@ fn compare(encoder: &mut Encoder, files: &[PathBuf], columns: &Columns) -> Resul
 
 /// The files still to be read.
 struct Source {
+    corpus: PathBuf,
     files: VecDeque<PathBuf>,
     columns: Columns,
     open: Option<Rows>,
@@ -204,7 +211,7 @@ impl Source {
         loop {
             if self.open.is_none() {
                 let Some(file) = self.files.pop_front() else { return Ok(None) };
-                self.open = Some(Rows::open(&file, &self.columns)?);
+                self.open = Some(Rows::open(&file, &self.columns)?.inside(&self.corpus));
             }
             if let Some(rows) = &mut self.open
                 && let Some(batch) = rows.next(BATCH_BYTES)?

@@ -52,7 +52,7 @@ pub fn write(config: &Config, folder: &Path, writer: &mut Writer, progress: OnPr
         match file.extension().and_then(|extension| extension.to_str()) {
             Some("txt" | "md") => text(&mut sink, file, &place)?,
             Some("jsonl") => lines(&mut sink, file, &place)?,
-            Some("parquet") => rows(&mut sink, file, &place)?,
+            Some("parquet") => rows(&mut sink, folder, file, &place)?,
             _ => continue,
         }
         read += 1;
@@ -113,10 +113,10 @@ fn lines(sink: &mut Sink<'_>, file: &Path, place: &str) -> Result<(), Error> {
     }
 }
 
-fn rows(sink: &mut Sink<'_>, file: &Path, place: &str) -> Result<(), Error> {
+fn rows(sink: &mut Sink<'_>, folder: &Path, file: &Path, place: &str) -> Result<(), Error> {
     let has_id = Rows::column_names(file)?.iter().any(|name| name == "id");
     let columns = Columns { text: sink.config.text_column.clone(), id: has_id.then(|| "id".to_owned()) };
-    let mut reader = Rows::open(file, &columns)?;
+    let mut reader = Rows::open(file, &columns)?.inside(folder);
     let mut number = 0;
     while let Some(batch) = reader.next(1 << 20)? {
         sink.summary.rejects.merge(batch.rejects);

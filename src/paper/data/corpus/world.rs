@@ -28,6 +28,8 @@ const TODAY: i64 = 900;
 
 struct Builder {
     random: Random,
+    /// Years of birth and death of each person: whoever does something must be alive and grown up.
+    lives: Vec<(i64, i64)>,
     names: HashMap<Kind, Vec<String>>,
     facts: Vec<Vec<Thing>>,
     values: HashMap<(Kind, String), u32>,
@@ -64,6 +66,25 @@ impl Builder {
         Thing { kind, rank: self.random.zipf(count) as u32 }
     }
 
+    /// A year in which a person was grown up and alive.
+    fn year_of(&mut self, person: Thing) -> i64 {
+        let (born, died) = self.lives[person.rank as usize];
+        self.random.within(born + 18, (born + 55).min(died))
+    }
+
+    /// Someone who was grown up and alive in a year: a famous one if there is one.
+    fn someone_in(&mut self, year: i64, people: usize) -> Thing {
+        let fits = |&(born, died): &(i64, i64)| born + 18 <= year && year <= died;
+        for _ in 0..40 {
+            let rank = self.random.zipf(people);
+            if fits(&self.lives[rank]) {
+                return Thing { kind: Kind::Person, rank: rank as u32 };
+            }
+        }
+        let nearest = (0..people).min_by_key(|&rank| (self.lives[rank].0 + 30 - year).abs()).unwrap_or(0);
+        Thing { kind: Kind::Person, rank: nearest as u32 }
+    }
+
     fn name(&mut self, kind: Kind, name: String) {
         self.names.entry(kind).or_default().push(name);
     }
@@ -86,6 +107,7 @@ impl World {
 
         let mut b = Builder {
             random: Random::new(&[seed, 0x0077_6f72_6c64]),
+            lives: Vec::with_capacity(people),
             names: HashMap::new(),
             facts: RELATIONS.iter().map(|_| Vec::new()).collect(),
             values: HashMap::new(),
@@ -176,6 +198,16 @@ impl World {
         self.of_kind.get(&kind).map_or(&[], Vec::as_slice)
     }
 
+    /// Some relation of a thing. The first of all events is its own cause and the oldest person has no teacher: such facts are left untold.
+    pub fn some_relation(&self, random: &mut Random, of: Thing) -> usize {
+        loop {
+            let at = *random.pick(self.relations(of.kind));
+            if self.fact(at, of) != of {
+                return at;
+            }
+        }
+    }
+
     pub fn relation(&self, at: usize) -> &'static Relation {
         &RELATIONS[at]
     }
@@ -225,7 +257,8 @@ impl Builder {
             self.state("profession", Kind::Person, profession);
             let year = self.number(born[at]);
             self.state("born", Kind::Person, year);
-            let age = self.random.within(35, 60 + 30);
+            let age = self.random.within(35, 90);
+            self.lives.push((born[at], born[at] + age));
             let year = self.number(born[at] + age);
             self.state("died", Kind::Person, year);
             // People stay in their land more often than not.
@@ -256,7 +289,7 @@ impl Builder {
             self.state("river", Kind::Town, Thing { kind: Kind::River, rank: river as u32 });
             let founder = self.some(Kind::Person, people);
             self.state("founder", Kind::Town, founder);
-            let year = self.random.within(20, 700);
+            let year = self.year_of(founder);
             let year = self.number(year);
             self.state("founded", Kind::Town, year);
             let trade = self.some(Kind::Good, goods);
@@ -325,7 +358,7 @@ impl Builder {
             self.state("author", Kind::Book, author);
             let subject = self.word(TOPICS[topic].name);
             self.state("subject", Kind::Book, subject);
-            let year = self.random.within(200, TODAY);
+            let year = self.year_of(author);
             let year = self.number(year);
             self.state("year", Kind::Book, year);
         }
@@ -355,10 +388,10 @@ impl Builder {
             });
             self.name(Kind::Event, name);
             self.state("place", Kind::Event, place);
-            let leader = self.some(Kind::Person, people);
-            self.state("leader", Kind::Event, leader);
             // Events are named in the order they happened, so a cause always lies before its effect.
-            let year = 150 + (at as i64) * (TODAY - 150) / events as i64;
+            let year = 200 + (at as i64) * (TODAY - 220) / events as i64;
+            let leader = self.someone_in(year, people);
+            self.state("leader", Kind::Event, leader);
             let year = self.number(year);
             self.state("year", Kind::Event, year);
             let back = 1 + self.random.below(events / 10 + 1);
@@ -451,6 +484,26 @@ mod tests {
         let name = |seed| World::new(seed, 200).name(Thing { kind: Kind::Person, rank: 5 }).to_owned();
         assert_eq!(name(1), name(1));
         assert_ne!(name(1), name(2));
+    }
+
+    #[test]
+    fn whoever_did_something_was_alive_and_grown_up() {
+        let world = World::new(4, 500);
+        let relation = |key: &str, from| {
+            RELATIONS.iter().position(|relation| relation.key == key && relation.from == from).expect("is there")
+        };
+        let [born, died] = ["born", "died"].map(|key| relation(key, Kind::Person));
+        for (kind, who, when) in
+            [(Kind::Town, "founder", "founded"), (Kind::Book, "author", "year"), (Kind::Event, "leader", "year")]
+        {
+            for rank in 0..world.count(kind) {
+                let thing = Thing { kind, rank: rank as u32 };
+                let person = world.fact(relation(who, kind), thing);
+                let year = world.number(world.fact(relation(when, kind), thing));
+                let (born, died) = (world.number(world.fact(born, person)), world.number(world.fact(died, person)));
+                assert!(born + 18 <= year && year <= died, "{}: {year}, {} {born}-{died}", world.name(thing), world.name(person));
+            }
+        }
     }
 
     #[test]

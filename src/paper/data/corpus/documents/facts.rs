@@ -58,10 +58,10 @@ fn joined(phrase: &'static str, subject: &str) -> String {
     if subject.starts_with("the ") { phrase.replace("the {x}", "{x}") } else { phrase.to_owned() }
 }
 
-/// A relation of this kind whose value has facts of its own.
-fn onward(world: &World, random: &mut Random, kind: Kind) -> Option<usize> {
-    let links: Vec<usize> =
-        world.relations(kind).iter().copied().filter(|&at| !matches!(world.relation(at).to, Kind::Word | Kind::Number)).collect();
+/// A relation of this thing whose value has facts of its own.
+fn onward(world: &World, random: &mut Random, thing: Thing) -> Option<usize> {
+    let leads_on = |&at: &usize| !matches!(world.relation(at).to, Kind::Word | Kind::Number) && world.fact(at, thing) != thing;
+    let links: Vec<usize> = world.relations(thing.kind).iter().copied().filter(leads_on).collect();
     (!links.is_empty()).then(|| links[random.below(links.len())])
 }
 
@@ -78,8 +78,8 @@ pub struct Walk {
 pub fn walk(world: &World, random: &mut Random, start: Thing, hops: usize) -> Walk {
     let mut walk = Walk { start, steps: Vec::with_capacity(hops), last_but_one: start, end: start };
     for hop in 0..hops {
-        let next = if hop + 1 < hops { onward(world, random, walk.end.kind) } else { None };
-        let next = next.unwrap_or_else(|| *random.pick(world.relations(walk.end.kind)));
+        let next = if hop + 1 < hops { onward(world, random, walk.end) } else { None };
+        let next = next.unwrap_or_else(|| world.some_relation(random, walk.end));
         walk.last_but_one = walk.end;
         walk.end = world.fact(next, walk.end);
         walk.steps.push(next);
@@ -139,13 +139,13 @@ fn tell(world: &World, pen: &mut Pen, thing: Thing, relation: usize, subject: &s
     let roll = pen.random.unit();
     if roll < 0.30 && !world.relations(value.kind).is_empty() {
         // Continue from the value: a second hop in the same sentence.
-        let second = *pen.random.pick(world.relations(value.kind));
+        let second = world.some_relation(&mut pen.random, value);
         let further = predicate(world, pen, second, value);
         let link = if value.kind == Kind::Person { "who" } else { "which" };
         pen.say("{x} {p}, {link} {q}", &[("x", subject), ("p", &clause), ("link", link), ("q", &further)]);
     } else if roll < 0.48 {
         // Two facts in one breath; which two go together is left to chance, so such sentences seldom repeat.
-        let second = *pen.random.pick(world.relations(thing.kind));
+        let second = world.some_relation(&mut pen.random, thing);
         let further = predicate(world, pen, second, thing);
         let template = pen.choose(&[
             "{x} {p} and {q}",
@@ -156,7 +156,7 @@ fn tell(world: &World, pen: &mut Pen, thing: Thing, relation: usize, subject: &s
         pen.say(template, &[("x", subject), ("p", &clause), ("q", &further)]);
     } else if roll < 0.62 {
         let template = pen.choose(&[
-            "[as is well known|according to the chronicle|it is said that|as every pupil learns|in the old books], {x} {p}",
+            "[as is well known,|according to the chronicle,|it is said that|as every pupil learns,|in the old books we read that] {x} {p}",
             "{x} {p}[, as far as anyone knows|, so the records say| to this day|]",
             "[we know that|it is certain that|nobody doubts that|most scholars agree that] {x} {p}",
         ]);
@@ -193,7 +193,7 @@ pub fn article(world: &World, pen: &mut Pen, length: usize) {
             return;
         }
         // A long article moves on to something its subject is tied to.
-        thing = match onward(world, &mut pen.random, thing.kind) {
+        thing = match onward(world, &mut pen.random, thing) {
             Some(link) => world.fact(link, thing),
             None => subject(world, &mut pen.random),
         };
@@ -204,6 +204,7 @@ pub fn article(world: &World, pen: &mut Pen, length: usize) {
 /// A paragraph of facts about one thing.
 fn section(world: &World, pen: &mut Pen, thing: Thing) {
     let mut relations = world.relations(thing.kind).to_vec();
+    relations.retain(|&at| world.fact(at, thing) != thing);
     pen.random.shuffle(&mut relations);
     let keep = 2 + pen.random.below(relations.len() - 1);
     relations.truncate(keep);

@@ -29,11 +29,11 @@ pub enum Genre {
 const GENRES: &[(Genre, &str, f64)] = &[
     (Genre::Article, "article", 0.30),
     (Genre::Essay, "essay", 0.10),
-    (Genre::Chains, "chains", 0.10),
+    (Genre::Chains, "chains", 0.12),
     (Genre::Quiz, "quiz", 0.09),
     (Genre::Problems, "problems", 0.09),
     (Genre::Dialogue, "dialogue", 0.06),
-    (Genre::Causes, "causes", 0.05),
+    (Genre::Causes, "causes", 0.03),
     (Genre::Timeline, "timeline", 0.05),
     (Genre::Proofs, "proofs", 0.04),
     (Genre::Comparison, "comparison", 0.04),
