@@ -54,18 +54,7 @@ const PARALLEL_FROM: usize = 1 << 18;
 /// out = factor * a b, or out += factor * a b. Uses the threads of the current rayon pool; the result does not depend on
 /// their number, because gemm splits the output and never the inner sum.
 pub fn matmul(out: &mut [f32], out_stride: usize, accumulate: bool, a: View, b: View, factor: f32) {
-    let work = a.rows * a.cols * b.cols;
-    let threads = if work < PARALLEL_FROM {
-        1
-    } else {
-        rayon::current_num_threads()
-    };
-    let parallelism = if threads > 1 {
-        Parallelism::Rayon(threads)
-    } else {
-        Parallelism::None
-    };
-    matmul_with(out, out_stride, accumulate, a, b, factor, parallelism);
+    matmul_with(out, out_stride, accumulate, a, b, factor, parallelism(a, b));
 }
 
 /// [`matmul`] on the calling thread, for kernels which split their work themselves.
@@ -80,6 +69,45 @@ pub fn matmul_serial(
     matmul_with(out, out_stride, accumulate, a, b, factor, Parallelism::None);
 }
 
+/// A new matrix factor * a b, whose memory is written once.
+pub fn product(a: View, b: View, factor: f32) -> Vec<f32> {
+    let len = a.rows * b.cols;
+    let mut out: Vec<f32> = Vec::with_capacity(len);
+    if len > 0 {
+        check(a, b);
+        // SAFETY: `check` bounds the views; the new buffer has room for a.rows rows of b.cols numbers and overlaps nothing.
+        // gemm does not read its output when told not to, and writes every element, so that `len` elements are initialised.
+        unsafe {
+            call_gemm(
+                out.as_mut_ptr(),
+                b.cols,
+                false,
+                a,
+                b,
+                factor,
+                parallelism(a, b),
+            );
+            out.set_len(len);
+        }
+    }
+    out
+}
+
+fn parallelism(a: View, b: View) -> Parallelism {
+    let work = a.rows * a.cols * b.cols;
+    match rayon::current_num_threads() {
+        threads if threads > 1 && work >= PARALLEL_FROM => Parallelism::Rayon(threads),
+        _ => Parallelism::None,
+    }
+}
+
+fn check(a: View, b: View) {
+    assert_eq!(a.cols, b.rows, "matmul: inner sizes agree");
+    assert!(a.cols > 0, "matmul: the inner size is not zero");
+    a.assert_inside();
+    b.assert_inside();
+}
+
 fn matmul_with(
     out: &mut [f32],
     out_stride: usize,
@@ -89,11 +117,10 @@ fn matmul_with(
     factor: f32,
     parallelism: Parallelism,
 ) {
-    assert_eq!(a.cols, b.rows, "matmul: inner sizes agree");
     if a.rows == 0 || b.cols == 0 {
         return;
     }
-    assert!(a.cols > 0, "matmul: the inner size is not zero");
+    check(a, b);
     assert!(
         b.cols <= out_stride,
         "matmul: rows of the output do not overlap"
@@ -102,16 +129,40 @@ fn matmul_with(
         (a.rows - 1) * out_stride + b.cols <= out.len(),
         "matmul: the output ends inside its slice"
     );
-    a.assert_inside();
-    b.assert_inside();
-    // SAFETY: the three assertions above bound every address gemm touches; `out` is borrowed for writing and so cannot
-    // overlap `a` or `b`.
+    // SAFETY: the assertions above bound every address gemm touches; `out` is borrowed for writing and so cannot overlap
+    // `a` or `b`.
+    unsafe {
+        call_gemm(
+            out.as_mut_ptr(),
+            out_stride,
+            accumulate,
+            a,
+            b,
+            factor,
+            parallelism,
+        )
+    }
+}
+
+/// # Safety
+/// Both views end inside their slices, agree on the inner size, and `out` has room for a.rows rows of b.cols numbers,
+/// `out_stride` apart; `out` is initialised if `accumulate`.
+unsafe fn call_gemm(
+    out: *mut f32,
+    out_stride: usize,
+    accumulate: bool,
+    a: View,
+    b: View,
+    factor: f32,
+    parallelism: Parallelism,
+) {
+    // SAFETY: what gemm asks is what this function asks.
     unsafe {
         gemm::gemm(
             a.rows,
             b.cols,
             a.cols,
-            out.as_mut_ptr(),
+            out,
             1,
             out_stride as isize,
             accumulate,
