@@ -2,7 +2,7 @@
 
 use super::super::cpu::view::as_slice;
 use super::super::cpu::{math, rows};
-use super::super::{Matrix, linear::cpu as product, take_grad};
+use super::super::{Matrix, linear::cpu as product, oracle, take_grad};
 use super::FeedForward;
 use dfdx::prelude::*;
 
@@ -12,6 +12,9 @@ impl FeedForward for Cpu {
         gate_up: &Matrix<Self>,
         down: &Matrix<Self>,
     ) -> Result<Matrix<Self, T>, Self::Err> {
+        if oracle::on() {
+            return super::define(x, gate_up, down);
+        }
         let (x, mut tape) = x.split_tape();
         let dev = x.device().clone();
         let (n_rows, width) = *x.shape();

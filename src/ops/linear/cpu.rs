@@ -2,7 +2,7 @@
 
 use super::super::cpu::gemm::{View, matmul, product};
 use super::super::cpu::view::as_slice;
-use super::super::{Matrix, take_grad};
+use super::super::{Matrix, oracle, take_grad};
 use super::Linear;
 use dfdx::prelude::*;
 
@@ -11,6 +11,9 @@ impl Linear for Cpu {
         x: Matrix<Self, T>,
         weight: &Matrix<Self>,
     ) -> Result<Matrix<Self, T>, Self::Err> {
+        if oracle::on() {
+            return super::define(x, weight);
+        }
         let (x, mut tape) = x.split_tape();
         let dev = x.device().clone();
         let (rows, inner) = *x.shape();
