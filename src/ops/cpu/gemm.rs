@@ -186,45 +186,66 @@ unsafe fn call_gemm(
 mod tests {
     use super::*;
 
-    #[test]
-    fn results_do_not_depend_on_the_number_of_threads() {
-        for (m, n, k) in [
-            (37, 129, 65),
-            (256, 64, 512),
+    /// Shapes of every path inside gemm: single rows and columns, more work in rows, in columns, in the inner sum.
+    fn shapes() -> Vec<(usize, usize, usize)> {
+        let mut state = 1_u64;
+        let mut below = |n: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) % n) as usize + 1
+        };
+        let mut shapes = vec![
             (3, 700, 1000),
             (1, 300, 2000),
             (512, 1, 900),
             (97, 2, 4000),
-        ] {
+            (256, 64, 512),
+        ];
+        shapes.extend((0..60).map(|_| (below(200), below(200), below(700))));
+        shapes
+    }
+
+    #[test]
+    fn results_do_not_depend_on_the_number_of_threads() {
+        let pool = |threads: usize| {
+            rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .expect("a thread pool")
+        };
+        let pools = [1, 2, 3, 4].map(pool);
+        for (m, n, k) in shapes() {
             let fill = |len: usize, salt: usize| -> Vec<f32> {
                 (0..len)
                     .map(|i| (((i * 7919 + salt) % 1013) as f32 - 506.0) / 300.0)
                     .collect()
             };
             let (a, b) = (fill(m * k, 1), fill(k * n, 2));
-            let run = |threads: usize, transposed: bool| {
-                let pool = rayon::ThreadPoolBuilder::new()
-                    .num_threads(threads)
-                    .build()
-                    .expect("a thread pool");
-                let mut out = vec![0.5; m * n];
-                pool.install(|| {
-                    let b = if transposed {
-                        View::new(&b, n, k).t()
-                    } else {
-                        View::new(&b, k, n)
-                    };
-                    matmul(&mut out, n, true, View::new(&a, m, k), b, 0.7)
+            for layout in 0..4 {
+                let a = if layout & 1 == 0 {
+                    View::new(&a, m, k)
+                } else {
+                    View::new(&a, k, m).t()
+                };
+                let b = if layout & 2 == 0 {
+                    View::new(&b, k, n)
+                } else {
+                    View::new(&b, n, k).t()
+                };
+                let results = pools.each_ref().map(|pool| {
+                    let mut sum = vec![0.5; m * n];
+                    let new = pool.install(|| {
+                        matmul(&mut sum, n, true, a, b, 0.7);
+                        product(a, b, 0.7)
+                    });
+                    sum.extend(new);
+                    sum.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
                 });
-                out.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
-            };
-            for transposed in [false, true] {
-                let one = run(1, transposed);
-                for threads in [2, 3, 4] {
-                    assert_eq!(
-                        one,
-                        run(threads, transposed),
-                        "{m} x {n} x {k}, {threads} threads"
+                for (result, threads) in results[1..].iter().zip(2..) {
+                    assert!(
+                        results[0] == *result,
+                        "{m} x {n} x {k}, layout {layout}, {threads} threads"
                     );
                 }
             }
