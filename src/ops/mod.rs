@@ -16,6 +16,7 @@ pub mod embedding;
 pub mod feed_forward;
 pub mod head_loss;
 pub mod linear;
+pub mod oracle;
 pub mod recompute;
 pub mod residual;
 pub mod rms_norm;

@@ -1,8 +1,8 @@
 //! AdamW in place, one pass over weight, moments and gradient.
 
-use super::super::Matrix;
 use super::super::cpu::math;
 use super::super::cpu::view::as_mut_slice;
+use super::super::{Matrix, oracle};
 use super::{AdamW, AdamWStep, Moments};
 use dfdx::prelude::*;
 use rayon::prelude::*;
@@ -17,6 +17,9 @@ impl AdamW for Cpu {
         grads: &mut Gradients<f32, Self>,
         step: &AdamWStep,
     ) -> Result<(), Self::Err> {
+        if oracle::on() {
+            return super::define(weight, moments, grads, step);
+        }
         let grad: &[f32] = grads.get_or_alloc_mut(&*weight)?;
         let (weight, mean, square) = (
             as_mut_slice(weight),
@@ -41,6 +44,9 @@ impl AdamW for Cpu {
         weight: &Matrix<Self>,
         grads: &mut Gradients<f32, Self>,
     ) -> Result<f64, Self::Err> {
+        if oracle::on() {
+            return super::define_sum_squares(weight, grads);
+        }
         let grad: &[f32] = grads.get_or_alloc_mut(weight)?;
         let partials: Vec<f64> = if grad.len() > PIECE && rayon::current_num_threads() > 1 {
             grad.par_chunks(PIECE).map(math::sum_squares).collect()

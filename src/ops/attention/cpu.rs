@@ -5,7 +5,7 @@ use super::super::cpu::gemm::{View, matmul_serial};
 use super::super::cpu::view::as_slice;
 use super::super::cpu::{math, rows};
 use super::super::rope::RopeTable;
-use super::super::{Matrix, take_grad};
+use super::super::{Matrix, oracle, take_grad};
 use super::{CausalAttention, Heads};
 use dfdx::prelude::*;
 
@@ -37,6 +37,9 @@ impl CausalAttention for Cpu {
         rope: &RopeTable<Self>,
         Heads { seq_len, heads }: Heads,
     ) -> Result<Matrix<Self, T>, Self::Err> {
+        if oracle::on() {
+            return super::define(qkv, rope, Heads { seq_len, heads });
+        }
         let (qkv, mut tape) = qkv.split_tape();
         let dev = qkv.device().clone();
         let (n_rows, three_widths) = *qkv.shape();

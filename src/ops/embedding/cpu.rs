@@ -2,7 +2,7 @@
 
 use super::super::cpu::math;
 use super::super::cpu::view::as_slice;
-use super::super::{Ids, Matrix, take_grad};
+use super::super::{Ids, Matrix, oracle, take_grad};
 use super::Embedding;
 use dfdx::prelude::*;
 
@@ -12,6 +12,9 @@ impl Embedding for Cpu {
         table: &Matrix<Self>,
         tape: T,
     ) -> Result<Matrix<Self, T>, Self::Err> {
+        if oracle::on() {
+            return super::define(ids, table, tape);
+        }
         let mut tape = tape;
         let dev = table.device().clone();
         let (vocabulary, width) = *table.shape();

@@ -1,8 +1,8 @@
 //! The matrix product on gemm 0.19, which is half again as fast as the one inside dfdx.
 
-use super::super::cpu::gemm::{View, matmul};
+use super::super::cpu::gemm::{View, matmul, product};
 use super::super::cpu::view::as_slice;
-use super::super::{Matrix, take_grad};
+use super::super::{Matrix, oracle, take_grad};
 use super::Linear;
 use dfdx::prelude::*;
 
@@ -11,6 +11,9 @@ impl Linear for Cpu {
         x: Matrix<Self, T>,
         weight: &Matrix<Self>,
     ) -> Result<Matrix<Self, T>, Self::Err> {
+        if oracle::on() {
+            return super::define(x, weight);
+        }
         let (x, mut tape) = x.split_tape();
         let dev = x.device().clone();
         let (rows, inner) = *x.shape();
@@ -19,8 +22,7 @@ impl Linear for Cpu {
             inner, weight_inner,
             "linear: x and weight agree on the inner size"
         );
-        let mut out = vec![0.0; rows * outer];
-        forward(as_slice(&x), as_slice(weight), &mut out, rows, inner, outer);
+        let out = forward_new(as_slice(&x), as_slice(weight), rows, inner, outer);
         let y = dev.try_tensor_from_vec(out, (rows, outer))?;
         if T::OWNS_TAPE {
             let weight = weight.clone();
@@ -50,6 +52,15 @@ impl Linear for Cpu {
     }
 }
 
+/// x W^T in memory of its own
+pub fn forward_new(x: &[f32], weight: &[f32], rows: usize, inner: usize, outer: usize) -> Vec<f32> {
+    product(
+        View::new(x, rows, inner),
+        View::new(weight, outer, inner).t(),
+        1.0,
+    )
+}
+
 /// out = x W^T
 pub fn forward(
     x: &[f32],
@@ -67,6 +78,21 @@ pub fn forward(
         View::new(weight, outer, inner).t(),
         1.0,
     );
+}
+
+/// dy W in memory of its own
+pub fn backward_input_new(
+    dy: &[f32],
+    weight: &[f32],
+    rows: usize,
+    inner: usize,
+    outer: usize,
+) -> Vec<f32> {
+    product(
+        View::new(dy, rows, outer),
+        View::new(weight, outer, inner),
+        1.0,
+    )
 }
 
 /// dx += dy W

@@ -2,7 +2,7 @@
 
 use super::super::cpu::view::as_slice;
 use super::super::cpu::{math, rows};
-use super::super::{Matrix, take_grad};
+use super::super::{Matrix, oracle, take_grad};
 use super::ResidualAdd;
 use dfdx::prelude::*;
 
@@ -12,6 +12,9 @@ impl ResidualAdd for Cpu {
         branch: Matrix<Self, T>,
         scale: f32,
     ) -> Result<Matrix<Self, T>, Self::Err> {
+        if oracle::on() {
+            return super::define(stream, branch, scale);
+        }
         let (stream, tape) = stream.split_tape();
         let (branch, branch_tape) = branch.split_tape();
         let mut tape = tape.merge(branch_tape);

@@ -2,7 +2,7 @@
 
 use super::super::cpu::view::as_slice;
 use super::super::cpu::{math, rows};
-use super::super::{Matrix, take_grad};
+use super::super::{Matrix, oracle, take_grad};
 use super::RmsNorm;
 use dfdx::prelude::*;
 
@@ -12,6 +12,9 @@ impl RmsNorm for Cpu {
         gain: &Matrix<Self>,
         eps: f32,
     ) -> Result<Matrix<Self, T>, Self::Err> {
+        if oracle::on() {
+            return super::define(x, gain, eps);
+        }
         let (x, mut tape) = x.split_tape();
         let dev = x.device().clone();
         let (n_rows, width) = *x.shape();
