@@ -1,7 +1,7 @@
 //! `repro eval`: the loss of a checkpoint on given tokens.
 
-use super::{CliError, Exit, Global};
 use super::train::{parse_device, whose_fault};
+use super::{CliError, Exit, Global};
 use crate::on_device;
 use crate::ops::Backend;
 use crate::paper::batch::Batch;
@@ -66,14 +66,9 @@ pub fn run(global: &Global, args: &EvalArgs) -> Result<Exit, CliError> {
     let checkpoint = Checkpoint::read(&args.checkpoint).map_err(|e| whose_fault(e.into()))?;
     let ids = sources::read_ids(&args.ids).map_err(|e| whose_fault(e.into()))?;
     if ids.len() < 2 {
-        return Err(CliError::wrong_input(EvalError::TooFew {
-            path: args.ids.clone(),
-            found: ids.len(),
-        }));
+        return Err(CliError::wrong_input(EvalError::TooFew { path: args.ids.clone(), found: ids.len() }));
     }
-    let seq_len = args
-        .seq_len
-        .unwrap_or(checkpoint.state.identity.batch.seq_len);
+    let seq_len = args.seq_len.unwrap_or(checkpoint.state.identity.batch.seq_len);
     if seq_len == 0 {
         return Err(CliError::wrong_input(EvalError::NoLength));
     }
@@ -82,56 +77,28 @@ pub fn run(global: &Global, args: &EvalArgs) -> Result<Exit, CliError> {
     let measured = device::with_threads(args.threads, || -> Result<_, TrainError> {
         on_device!(kind, dev => measure(&dev, &checkpoint, &batches, args.logits.is_some()))
     });
-    let (losses, logits) = measured
-        .map_err(|e| whose_fault(e.into()))?
-        .map_err(whose_fault)?;
+    let (losses, logits) = measured.map_err(|e| whose_fault(e.into()))?.map_err(whose_fault)?;
     if let (Some(path), Some(logits)) = (&args.logits, logits) {
         let columns = logits.len() / losses.len();
         let values = Box::new(move || logits.clone());
-        let entry = Entry {
-            name: "logits".to_owned(),
-            shape: vec![losses.len(), columns],
-            values,
-        };
-        tensor_file::write(path, None, vec![entry]).map_err(|cause| {
-            CliError::failed(EvalError::Write {
-                path: path.clone(),
-                cause,
-            })
-        })?;
+        let entry = Entry { name: "logits".to_owned(), shape: vec![losses.len(), columns], values };
+        tensor_file::write(path, None, vec![entry])
+            .map_err(|cause| CliError::failed(EvalError::Write { path: path.clone(), cause }))?;
     }
     let loss = evaluate::mean(&losses);
     let step = checkpoint.state.step;
     if global.json {
-        let report = Report {
-            loss,
-            perplexity: loss.exp(),
-            tokens: losses.len(),
-            seq_len,
-            step,
-            token_losses: losses,
-        };
-        println!(
-            "{}",
-            serde_json::to_string(&report).expect("a report is plain numbers")
-        );
+        let report = Report { loss, perplexity: loss.exp(), tokens: losses.len(), seq_len, step, token_losses: losses };
+        println!("{}", serde_json::to_string(&report).expect("a report is plain numbers"));
     } else {
-        println!(
-            "loss {loss:.6} nats per token over {} tokens (step {step}, sequences of {seq_len})",
-            losses.len()
-        );
+        println!("loss {loss:.6} nats per token over {} tokens (step {step}, sequences of {seq_len})", losses.len());
     }
     Ok(Exit::Ok)
 }
 
 type Losses = (Vec<f32>, Option<Vec<f32>>);
 
-fn measure<D: Backend>(
-    dev: &D,
-    checkpoint: &Checkpoint,
-    batches: &[Batch],
-    logits: bool,
-) -> Result<Losses, TrainError> {
+fn measure<D: Backend>(dev: &D, checkpoint: &Checkpoint, batches: &[Batch], logits: bool) -> Result<Losses, TrainError> {
     let model = checkpoint.model(dev)?;
     let losses = evaluate::token_losses(&model, batches)?;
     let all = || -> Result<Vec<f32>, ModelError> {

@@ -1,7 +1,7 @@
 //! `repro export`: a checkpoint in a format other programs read.
 
-use super::{CliError, Exit, Global};
 use super::train::whose_fault;
+use super::{CliError, Exit, Global};
 use crate::paper::checkpoint::Checkpoint;
 use crate::paper::export::{self, ExportError};
 use clap::{Args, ValueEnum};
@@ -29,29 +29,19 @@ enum Format {
 
 pub fn run(global: &Global, args: &ExportArgs) -> Result<Exit, CliError> {
     let checkpoint = Checkpoint::read(&args.checkpoint).map_err(|e| whose_fault(e.into()))?;
-    let model = checkpoint
-        .model(&Cpu::default())
-        .map_err(|e| whose_fault(e.into()))?;
+    let model = checkpoint.model(&Cpu::default()).map_err(|e| whose_fault(e.into()))?;
     let positions = checkpoint.state.identity.batch.seq_len;
     match args.format {
-        Format::Hf => {
-            export::hugging_face(&model, positions, &args.out).map_err(|error| match error {
-                ExportError::Occupied { .. } => CliError::wrong_input(error),
-                _ => CliError::failed(error),
-            })?
-        }
+        Format::Hf => export::hugging_face(&model, positions, &args.out).map_err(|error| match error {
+            ExportError::Occupied { .. } => CliError::wrong_input(error),
+            _ => CliError::failed(error),
+        })?,
     }
     let layers = model.config.depth * model.config.loops;
     if global.json {
-        println!(
-            "{}",
-            serde_json::json!({ "format": "hf", "layers": layers, "out": args.out })
-        );
+        println!("{}", serde_json::json!({ "format": "hf", "layers": layers, "out": args.out }));
     } else {
-        println!(
-            "wrote `{}`: LlamaForCausalLM of {layers} layers",
-            args.out.display()
-        );
+        println!("wrote `{}`: LlamaForCausalLM of {layers} layers", args.out.display());
     }
     Ok(Exit::Ok)
 }

@@ -60,18 +60,12 @@ enum ConfigFileError {
     #[error("{place}: {what}")]
     Yaml { place: String, what: String },
     #[error("{path}: {cause}")]
-    Check {
-        path: PathBuf,
-        cause: crate::paper::config::ConfigError,
-    },
+    Check { path: PathBuf, cause: crate::paper::config::ConfigError },
 }
 
 /// Reads and checks a run. Messages of YAML say where: `file:line:column: what`.
 fn read_config(path: &Path) -> Result<RawRun, ConfigFileError> {
-    let text = std::fs::read_to_string(path).map_err(|cause| ConfigFileError::Read {
-        path: path.to_owned(),
-        cause,
-    })?;
+    let text = std::fs::read_to_string(path).map_err(|cause| ConfigFileError::Read { path: path.to_owned(), cause })?;
     serde_yaml::from_str(&text).map_err(|error| {
         let what = error.to_string();
         let (place, what) = match error.location() {
@@ -79,10 +73,7 @@ fn read_config(path: &Path) -> Result<RawRun, ConfigFileError> {
             Some(at) => {
                 let suffix = format!(" at line {} column {}", at.line(), at.column());
                 let what = what.strip_suffix(&suffix).unwrap_or(&what).to_owned();
-                (
-                    format!("{}:{}:{}", path.display(), at.line(), at.column()),
-                    what,
-                )
+                (format!("{}:{}:{}", path.display(), at.line(), at.column()), what)
             }
         };
         ConfigFileError::Yaml { place, what }
@@ -93,23 +84,14 @@ pub fn run(global: &Global, args: &TrainArgs) -> Result<Exit, CliError> {
     let mut raw = read_config(&args.config).map_err(CliError::wrong_input)?;
     raw.device = args.device.unwrap_or(raw.device);
     raw.threads = args.threads.or(raw.threads);
-    let config = raw.check().map_err(|cause| {
-        CliError::wrong_input(ConfigFileError::Check {
-            path: args.config.clone(),
-            cause,
-        })
-    })?;
+    let config =
+        raw.check().map_err(|cause| CliError::wrong_input(ConfigFileError::Check { path: args.config.clone(), cause }))?;
     if !args.resume && metrics::occupied(&args.out) {
-        return Err(CliError::wrong_input(FilesError::Occupied {
-            dir: args.out.clone(),
-        }));
+        return Err(CliError::wrong_input(FilesError::Occupied { dir: args.out.clone() }));
     }
     let outcome = train(config, &args.out, args.quiet).map_err(whose_fault)?;
     if global.json {
-        println!(
-            "{}",
-            serde_json::to_string(&outcome).expect("an outcome is plain numbers and names")
-        );
+        println!("{}", serde_json::to_string(&outcome).expect("an outcome is plain numbers and names"));
     } else {
         println!("{}", summary(&outcome));
     }
@@ -134,21 +116,11 @@ fn train(config: RunConfig, out: &Path, quiet: bool) -> Result<Outcome, TrainErr
         if !quiet && (shown.elapsed().as_secs_f64() > 1.0 || m.step == steps) {
             shown = Instant::now();
             let rate = (m.tokens_seen - before) as f64 / started.elapsed().as_secs_f64();
-            eprintln!(
-                "step {}/{steps}  loss {:.4}  lr {:.3e}  grad {:.3}  {rate:.0} tok/s",
-                m.step, m.loss, m.lr, m.grad_norm
-            );
+            eprintln!("step {}/{steps}  loss {:.4}  lr {:.3e}  grad {:.3}  {rate:.0} tok/s", m.step, m.loss, m.lr, m.grad_norm);
         }
-        if stop.load(Ordering::Relaxed) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    device::with_threads(
-        config.raw.threads,
-        || on_device!(kind, dev => trainer::run(&dev, config, inputs, out, &mut watch)),
-    )?
+    device::with_threads(config.raw.threads, || on_device!(kind, dev => trainer::run(&dev, config, inputs, out, &mut watch)))?
 }
 
 /// Opens the data of a run; probes look at held-out text where there is some, else at the first batch.
@@ -173,11 +145,7 @@ pub fn open_inputs(config: &RunConfig) -> Result<Inputs, TrainError> {
         (Some(_), Some(batch)) => Some(batch.clone()),
         (Some(_), None) => Some(open()?.next_batch(config.micro_sequences, config.seq_len)?),
     };
-    Ok(Inputs {
-        source,
-        held_out,
-        probe_batch,
-    })
+    Ok(Inputs { source, held_out, probe_batch })
 }
 
 fn summary(outcome: &Outcome) -> String {
@@ -186,36 +154,21 @@ fn summary(outcome: &Outcome) -> String {
         Status::Completed => format!("completed {} steps", outcome.step),
         Status::Diverged => format!("diverged after {} steps", outcome.step),
     };
-    let eval = outcome
-        .eval_loss
-        .map_or(String::new(), |l| format!(", held-out loss {l:.4}"));
-    format!(
-        "{end}, {} tokens: train loss {}{eval}",
-        outcome.tokens_seen,
-        loss(outcome.train_loss)
-    )
+    let eval = outcome.eval_loss.map_or(String::new(), |l| format!(", held-out loss {l:.4}"));
+    format!("{end}, {} tokens: train loss {}{eval}", outcome.tokens_seen, loss(outcome.train_loss))
 }
 
 /// Exit code 2 for what the user can set right, 1 for the rest.
 pub(super) fn whose_fault(error: TrainError) -> CliError {
     let input = match &error {
-        TrainError::VocabularyTooSmall { .. }
-        | TrainError::BadResult { .. }
-        | TrainError::Source(_) => true,
+        TrainError::VocabularyTooSmall { .. } | TrainError::BadResult { .. } | TrainError::Source(_) => true,
         TrainError::Checkpoint(error) => checkpoint_is_input(error),
         TrainError::Model(error) => model_is_input(error),
-        TrainError::Files(error) => matches!(
-            error,
-            FilesError::Occupied { .. } | FilesError::Shorter { .. }
-        ),
+        TrainError::Files(error) => matches!(error, FilesError::Occupied { .. } | FilesError::Shorter { .. }),
         TrainError::Device(error) => matches!(error, DeviceError::NoCuda),
         TrainError::Stopped { .. } => false,
     };
-    if input {
-        CliError::wrong_input(error)
-    } else {
-        CliError::failed(error)
-    }
+    if input { CliError::wrong_input(error) } else { CliError::failed(error) }
 }
 
 pub(super) fn checkpoint_is_input(error: &CheckpointError) -> bool {

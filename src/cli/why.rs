@@ -90,9 +90,7 @@ fn changed_parts(context: &Context, at: usize, key: &Key) -> Vec<Difference> {
             .flatten()
             .and_then(|old| journal.code(old.get("code")?.as_str()?));
         match listing {
-            Some(listing) => {
-                parts.extend(differences(&listing, &code_listing(context.graph.stages[node.stage].kind.code())))
-            }
+            Some(listing) => parts.extend(differences(&listing, &code_listing(context.graph.stages[node.stage].kind.code()))),
             None => parts.push(part),
         }
     }

@@ -91,8 +91,10 @@ pub struct Graph {
 impl Graph {
     pub fn build(project: &Project, profile: &str, sets: &[(String, Value)], registry: Registry) -> Result<Graph, ConfigError> {
         let resolved = resolve_profile(project, profile, sets)?;
-        let wanted: Vec<&StageSource> =
-            project.stages.iter().filter(|stage| !resolved.stages.get(&stage.name).is_some_and(|change| change.skip))
+        let wanted: Vec<&StageSource> = project
+            .stages
+            .iter()
+            .filter(|stage| !resolved.stages.get(&stage.name).is_some_and(|change| change.skip))
             .map(|stage| {
                 let file = resolved.stages.get(&stage.name).and_then(|change| change.file.as_ref());
                 file.and_then(|file| project.variants.get(file)).unwrap_or(stage)

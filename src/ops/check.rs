@@ -45,10 +45,7 @@ fn assert_near(what: &str, found: &[f32], expected: &[f32], tolerance: f32) {
     assert_eq!(found.len(), expected.len(), "{what}: length");
     let size = expected.iter().fold(1e-6_f32, |m, x| m.max(x.abs()));
     for (i, (a, b)) in found.iter().zip(expected).enumerate() {
-        assert!(
-            (a - b).abs() <= tolerance * size,
-            "{what}[{i}]: {a} is not {b}"
-        );
+        assert!((a - b).abs() <= tolerance * size, "{what}[{i}]: {a} is not {b}");
     }
 }
 
@@ -75,37 +72,19 @@ fn finite_differences<D: Backend>(inputs: &[Matrix<D>], op: Op<D>, grads: &[Vec<
     let value = |inputs: &[Matrix<D>]| -> f64 {
         let y = op(inputs[0].leaky_trace(), &inputs[1..]);
         let upstream = numbers(y.shape().0 * y.shape().1, 99);
-        y.as_vec()
-            .iter()
-            .zip(&upstream)
-            .map(|(&y, &u)| f64::from(y) * f64::from(u))
-            .sum()
+        y.as_vec().iter().zip(&upstream).map(|(&y, &u)| f64::from(y) * f64::from(u)).sum()
     };
     for (i, grad) in grads.iter().enumerate() {
         let direction = numbers(grad.len(), 7 + i as u32);
         let moved = |sign: f32| {
             let mut inputs = inputs.to_vec();
-            let values = inputs[i]
-                .as_vec()
-                .iter()
-                .zip(&direction)
-                .map(|(x, d)| x + sign * STEP * d)
-                .collect();
-            inputs[i] = inputs[i]
-                .device()
-                .tensor_from_vec(values, *inputs[i].shape());
+            let values = inputs[i].as_vec().iter().zip(&direction).map(|(x, d)| x + sign * STEP * d).collect();
+            inputs[i] = inputs[i].device().tensor_from_vec(values, *inputs[i].shape());
             value(&inputs)
         };
-        let found: f64 = grad
-            .iter()
-            .zip(&direction)
-            .map(|(&g, &d)| f64::from(g) * f64::from(d))
-            .sum();
+        let found: f64 = grad.iter().zip(&direction).map(|(&g, &d)| f64::from(g) * f64::from(d)).sum();
         let expected = (moved(1.0) - moved(-1.0)) / (2.0 * f64::from(STEP));
         let size = expected.abs().max(0.1);
-        assert!(
-            (found - expected).abs() < 2e-3 * size,
-            "input {i}: derivative {found}, differences say {expected}"
-        );
+        assert!((found - expected).abs() < 2e-3 * size, "input {i}: derivative {found}, differences say {expected}");
     }
 }

@@ -11,10 +11,7 @@ pub trait Segment<D: Backend>: 'static {
 }
 
 /// Runs `segment` on x without a tape; its backward runs it once more with one.
-pub fn recompute<D: Backend, T: Tape<f32, D>, S: Segment<D>>(
-    x: Matrix<D, T>,
-    segment: S,
-) -> Result<Matrix<D, T>, D::Err> {
+pub fn recompute<D: Backend, T: Tape<f32, D>, S: Segment<D>>(x: Matrix<D, T>, segment: S) -> Result<Matrix<D, T>, D::Err> {
     let (x, mut tape) = x.split_tape();
     let y = segment.run(x.clone())?;
     if T::OWNS_TAPE {
@@ -42,10 +39,7 @@ pub fn recompute<D: Backend, T: Tape<f32, D>, S: Segment<D>>(
 }
 
 /// Backward from a tensor that is no scalar, given the gradient it received.
-fn backward_from<D: Backend>(
-    y: Matrix<D, OwnedTape<f32, D>>,
-    dy: <D as Storage<f32>>::Vec,
-) -> Result<Gradients<f32, D>, D::Err> {
+fn backward_from<D: Backend>(y: Matrix<D, OwnedTape<f32, D>>, dy: <D as Storage<f32>>::Vec) -> Result<Gradients<f32, D>, D::Err> {
     let (y, mut tape) = y.split_tape();
     let dev = y.device().clone();
     tape.add_backward_op(move |grads: &mut Gradients<f32, D>| {

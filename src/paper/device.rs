@@ -5,9 +5,7 @@ use crate::ops::cpu::heap;
 
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    #[error(
-        "`device: cuda` was asked for, but this build has no CUDA; build with `cargo build --release --features cuda`"
-    )]
+    #[error("`device: cuda` was asked for, but this build has no CUDA; build with `cargo build --release --features cuda`")]
     NoCuda,
     #[error("no CUDA device could be opened: {what}; set `device: cpu`")]
     CudaUnavailable { what: String },
@@ -37,17 +35,11 @@ pub fn choose(choice: DeviceChoice) -> Result<DeviceKind, DeviceError> {
 }
 
 /// Runs `f` with this many threads for every kernel called inside it; absent: one per core.
-pub fn with_threads<R: Send>(
-    threads: Option<usize>,
-    f: impl FnOnce() -> R + Send,
-) -> Result<R, DeviceError> {
+pub fn with_threads<R: Send>(threads: Option<usize>, f: impl FnOnce() -> R + Send) -> Result<R, DeviceError> {
     heap::keep_freed_memory();
-    let threads =
-        threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .map_err(|cause| DeviceError::Threads { threads, cause })?;
+    let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let pool =
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|cause| DeviceError::Threads { threads, cause })?;
     Ok(pool.install(f))
 }
 
@@ -66,9 +58,7 @@ macro_rules! on_device {
                 $body
             }
             #[cfg(not(feature = "cuda"))]
-            $crate::paper::device::DeviceKind::Cuda => {
-                Err($crate::paper::device::DeviceError::NoCuda.into())
-            }
+            $crate::paper::device::DeviceKind::Cuda => Err($crate::paper::device::DeviceError::NoCuda.into()),
         }
     };
 }
@@ -76,10 +66,6 @@ macro_rules! on_device {
 #[cfg(feature = "cuda")]
 pub fn open_cuda() -> Result<dfdx::prelude::Cuda, DeviceError> {
     // CudaDevice::new panics without a driver; this call reports it.
-    cudarc::driver::result::init().map_err(|e| DeviceError::CudaUnavailable {
-        what: format!("{e:?}"),
-    })?;
-    dfdx::prelude::Cuda::try_build(0, 0).map_err(|e| DeviceError::CudaUnavailable {
-        what: format!("{e:?}"),
-    })
+    cudarc::driver::result::init().map_err(|e| DeviceError::CudaUnavailable { what: format!("{e:?}") })?;
+    dfdx::prelude::Cuda::try_build(0, 0).map_err(|e| DeviceError::CudaUnavailable { what: format!("{e:?}") })
 }

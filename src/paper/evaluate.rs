@@ -5,10 +5,7 @@ use super::model::{Model, ModelError};
 use crate::ops::Backend;
 
 /// Losses of every target, in the order of the batches.
-pub fn token_losses<D: Backend>(
-    model: &Model<D>,
-    batches: &[Batch],
-) -> Result<Vec<f32>, ModelError> {
+pub fn token_losses<D: Backend>(model: &Model<D>, batches: &[Batch]) -> Result<Vec<f32>, ModelError> {
     let mut all = Vec::new();
     for batch in batches {
         all.extend(model.token_losses(batch)?);
@@ -28,17 +25,11 @@ pub fn batches(ids: &[u32], seq_len: usize) -> Vec<Batch> {
     let rows = |first: usize, rows: usize, seq_len: usize| Batch {
         rows,
         seq_len,
-        tokens: (0..rows)
-            .flat_map(|r| &ids[first + r * seq_len..][..seq_len + 1])
-            .copied()
-            .collect(),
+        tokens: (0..rows).flat_map(|r| &ids[first + r * seq_len..][..seq_len + 1]).copied().collect(),
     };
     let whole = targets / seq_len;
     let at_once = (4096 / seq_len).max(1);
-    let mut all: Vec<Batch> = (0..whole)
-        .step_by(at_once)
-        .map(|r| rows(r * seq_len, at_once.min(whole - r), seq_len))
-        .collect();
+    let mut all: Vec<Batch> = (0..whole).step_by(at_once).map(|r| rows(r * seq_len, at_once.min(whole - r), seq_len)).collect();
     if !targets.is_multiple_of(seq_len) {
         all.push(rows(whole * seq_len, 1, targets % seq_len));
     }
@@ -53,10 +44,7 @@ mod tests {
     fn every_id_but_the_first_is_a_target_once() {
         let ids: Vec<u32> = (0..5000 * 3 + 2).collect();
         for seq_len in [1, 7, 1000, 20_000] {
-            let targets: Vec<u32> = batches(&ids, seq_len)
-                .iter()
-                .flat_map(|b| super::super::model::split(b).1)
-                .collect();
+            let targets: Vec<u32> = batches(&ids, seq_len).iter().flat_map(|b| super::super::model::split(b).1).collect();
             assert_eq!(targets, ids[1..]);
         }
         assert_eq!(batches(&ids[..1], 4), []);

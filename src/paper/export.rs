@@ -25,15 +25,9 @@ pub enum ExportError {
 }
 
 /// Writes `config.json` and `model.safetensors` into `dir`, which must not exist.
-pub fn hugging_face<D: Backend>(
-    model: &Model<D>,
-    max_positions: usize,
-    dir: &Path,
-) -> Result<(), ExportError> {
+pub fn hugging_face<D: Backend>(model: &Model<D>, max_positions: usize, dir: &Path) -> Result<(), ExportError> {
     if dir.exists() {
-        return Err(ExportError::Occupied {
-            dir: dir.to_owned(),
-        });
+        return Err(ExportError::Occupied { dir: dir.to_owned() });
     }
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -41,8 +35,7 @@ pub fn hugging_face<D: Backend>(
     };
     std::fs::create_dir_all(dir).map_err(failed(dir))?;
     let path = dir.join("model.safetensors");
-    tensor_file::write(&path, Some(("format", "pt".to_owned())), tensors(model))
-        .map_err(failed(&path))?;
+    tensor_file::write(&path, Some(("format", "pt".to_owned())), tensors(model)).map_err(failed(&path))?;
     let config = &model.config;
     let config = json!({
         "architectures": ["LlamaForCausalLM"],
@@ -66,52 +59,24 @@ pub fn hugging_face<D: Backend>(
         "eos_token_id": null,
         "torch_dtype": "float32",
     });
-    let mut bytes =
-        serde_json::to_vec_pretty(&config).expect("a config is plain numbers and names");
+    let mut bytes = serde_json::to_vec_pretty(&config).expect("a config is plain numbers and names");
     bytes.push(b'\n');
     Ok(write_atomically(&dir.join("config.json"), &bytes)?)
 }
 
 /// Rows from `first` on of a weight, as many as `shape` holds, times a factor.
-fn part<'a, D: Backend>(
-    name: String,
-    weight: &'a Matrix<D>,
-    first: usize,
-    shape: Vec<usize>,
-    factor: f32,
-) -> Entry<'a> {
+fn part<'a, D: Backend>(name: String, weight: &'a Matrix<D>, first: usize, shape: Vec<usize>, factor: f32) -> Entry<'a> {
     let (start, len) = (first * weight.shape().1, shape.iter().product::<usize>());
-    let values = move || {
-        weight.as_vec()[start..start + len]
-            .iter()
-            .map(|x| x * factor)
-            .collect()
-    };
-    Entry {
-        name,
-        shape,
-        values: Box::new(values),
-    }
+    let values = move || weight.as_vec()[start..start + len].iter().map(|x| x * factor).collect();
+    Entry { name, shape, values: Box::new(values) }
 }
 
 fn tensors<D: Backend>(model: &Model<D>) -> Vec<Entry<'_>> {
     let (width, mlp, scale) = (model.config.width, model.config.mlp, model.branch_scale);
     let table = vec![model.config.vocabulary, width];
     let mut all = vec![
-        part(
-            "model.embed_tokens.weight".to_owned(),
-            &model.embedding,
-            0,
-            table,
-            1.0,
-        ),
-        part(
-            "model.norm.weight".to_owned(),
-            &model.final_norm,
-            0,
-            vec![width],
-            1.0,
-        ),
+        part("model.embed_tokens.weight".to_owned(), &model.embedding, 0, table, 1.0),
+        part("model.norm.weight".to_owned(), &model.final_norm, 0, vec![width], 1.0),
     ];
     for layer in 0..model.config.depth * model.config.loops {
         let block = match model.config.sharing {
@@ -120,35 +85,17 @@ fn tensors<D: Backend>(model: &Model<D>) -> Vec<Entry<'_>> {
         };
         let square = || vec![width, width];
         for (name, weight, first, shape, factor) in [
-            (
-                "input_layernorm",
-                &block.attention_norm,
-                0,
-                vec![width],
-                1.0,
-            ),
+            ("input_layernorm", &block.attention_norm, 0, vec![width], 1.0),
             ("self_attn.q_proj", &block.qkv, 0, square(), 1.0),
             ("self_attn.k_proj", &block.qkv, width, square(), 1.0),
             ("self_attn.v_proj", &block.qkv, 2 * width, square(), 1.0),
             ("self_attn.o_proj", &block.attention_out, 0, square(), scale),
-            (
-                "post_attention_layernorm",
-                &block.mlp_norm,
-                0,
-                vec![width],
-                1.0,
-            ),
+            ("post_attention_layernorm", &block.mlp_norm, 0, vec![width], 1.0),
             ("mlp.gate_proj", &block.gate_up, 0, vec![mlp, width], 1.0),
             ("mlp.up_proj", &block.gate_up, mlp, vec![mlp, width], 1.0),
             ("mlp.down_proj", &block.down, 0, vec![width, mlp], scale),
         ] {
-            all.push(part(
-                format!("model.layers.{layer}.{name}.weight"),
-                weight,
-                first,
-                shape,
-                factor,
-            ));
+            all.push(part(format!("model.layers.{layer}.{name}.weight"), weight, first, shape, factor));
         }
     }
     all

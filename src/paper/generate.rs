@@ -43,8 +43,7 @@ fn pick(logits: &[f32], sampling: Sampling, u: f64) -> u32 {
         return order[0] as u32;
     }
     order.truncate(sampling.top_k.unwrap_or(logits.len()).max(1));
-    let weight =
-        |&i: &usize| (f64::from(logits[i] - logits[order[0]]) / sampling.temperature).exp();
+    let weight = |&i: &usize| (f64::from(logits[i] - logits[order[0]]) / sampling.temperature).exp();
     let mut left = u * order.iter().map(weight).sum::<f64>();
     for i in &order {
         left -= weight(i);
@@ -62,18 +61,7 @@ mod tests {
     #[test]
     fn greedy_takes_the_likeliest_and_top_k_nothing_outside() {
         let logits = [0.0, 3.0, 1.0, 2.9];
-        let with = |temperature, top_k, u| {
-            pick(
-                &logits,
-                Sampling {
-                    temperature,
-                    top_k,
-                    seed: 0,
-                    context: 1,
-                },
-                u,
-            )
-        };
+        let with = |temperature, top_k, u| pick(&logits, Sampling { temperature, top_k, seed: 0, context: 1 }, u);
         assert_eq!(with(0.0, None, 0.9), 1);
         assert_eq!(with(1.0, Some(2), 0.999_999), 3);
         assert_eq!(with(1.0, None, 0.999_999), 0);

@@ -15,13 +15,11 @@ pub fn values(seed: u64, name: &str, len: usize, init: Init) -> Vec<f32> {
         Init::TruncatedNormal { std } => {
             let random = Philox::new(seed, name);
             let mut out = vec![0.0; len];
-            out.par_chunks_mut(PIECE)
-                .enumerate()
-                .for_each(|(piece, out)| {
-                    for (i, out) in out.iter_mut().enumerate() {
-                        *out = (std * truncated_normal(&random, (piece * PIECE + i) as u64)) as f32;
-                    }
-                });
+            out.par_chunks_mut(PIECE).enumerate().for_each(|(piece, out)| {
+                for (i, out) in out.iter_mut().enumerate() {
+                    *out = (std * truncated_normal(&random, (piece * PIECE + i) as u64)) as f32;
+                }
+            });
             out
         }
     }
@@ -33,10 +31,7 @@ fn truncated_normal(random: &Philox, index: u64) -> f64 {
         // Box-Muller; indices stay below 2^40, so attempts of different numbers never meet.
         let [u, v] = random.uniforms(attempt << 40 | index);
         let radius = (-2.0 * u.ln()).sqrt();
-        for z in [
-            radius * (std::f64::consts::TAU * v).cos(),
-            radius * (std::f64::consts::TAU * v).sin(),
-        ] {
+        for z in [radius * (std::f64::consts::TAU * v).cos(), radius * (std::f64::consts::TAU * v).sin()] {
             if z.abs() <= CUT {
                 return z;
             }
@@ -64,18 +59,8 @@ mod tests {
     #[test]
     fn weights_do_not_depend_on_the_number_of_threads() {
         let with = |threads: usize| {
-            let pool = rayon::ThreadPoolBuilder::new()
-                .num_threads(threads)
-                .build()
-                .expect("a thread pool");
-            pool.install(|| {
-                values(
-                    3,
-                    "blocks.0.qkv",
-                    10_001,
-                    Init::TruncatedNormal { std: 1.0 },
-                )
-            })
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a thread pool");
+            pool.install(|| values(3, "blocks.0.qkv", 10_001, Init::TruncatedNormal { std: 1.0 }))
         };
         assert_eq!(with(1), with(4));
     }

@@ -21,9 +21,7 @@ pub enum FilesError {
         #[source]
         cause: io::Error,
     },
-    #[error(
-        "`{dir}` already holds a run; pass `--resume` to continue it, or choose another folder"
-    )]
+    #[error("`{dir}` already holds a run; pass `--resume` to continue it, or choose another folder")]
     Occupied { dir: PathBuf },
     #[error("`{path}` is shorter than its checkpoint says; the run cannot be continued")]
     Shorter { path: PathBuf },
@@ -61,11 +59,7 @@ impl Lines {
             let path = path.to_owned();
             move |cause| FilesError::Write { path, cause }
         };
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .map_err(cause(&path))?;
+        let file = OpenOptions::new().create(true).append(true).open(&path).map_err(cause(&path))?;
         let mut length = file.metadata().map_err(cause(&path))?.len();
         if let Some(keep) = keep {
             if length < keep {
@@ -74,31 +68,19 @@ impl Lines {
             file.set_len(keep).map_err(cause(&path))?;
             length = keep;
         }
-        Ok(Self {
-            path,
-            out: BufWriter::new(file),
-            length,
-        })
+        Ok(Self { path, out: BufWriter::new(file), length })
     }
 
     fn write(&mut self, line: &impl Serialize) -> Result<(), FilesError> {
         let mut bytes = serde_json::to_vec(line).expect("metrics are plain numbers and names");
         bytes.push(b'\n');
         self.length += bytes.len() as u64;
-        self.out
-            .write_all(&bytes)
-            .map_err(|cause| FilesError::Write {
-                path: self.path.clone(),
-                cause,
-            })
+        self.out.write_all(&bytes).map_err(|cause| FilesError::Write { path: self.path.clone(), cause })
     }
 
     /// After this the lines survive the process.
     fn sync(&mut self) -> Result<(), FilesError> {
-        let cause = |cause| FilesError::Write {
-            path: self.path.clone(),
-            cause,
-        };
+        let cause = |cause| FilesError::Write { path: self.path.clone(), cause };
         self.out.flush().map_err(cause)?;
         self.out.get_ref().sync_data().map_err(cause)
     }
@@ -114,19 +96,12 @@ pub struct RunFiles {
 
 /// Whether a folder holds what a run writes.
 pub fn occupied(dir: &Path) -> bool {
-    [CHECKPOINT, METRICS, RESULT]
-        .iter()
-        .any(|name| dir.join(name).exists())
+    [CHECKPOINT, METRICS, RESULT].iter().any(|name| dir.join(name).exists())
 }
 
 impl RunFiles {
     /// Opens the files of a run that begins, or continues after a checkpoint which saw them this long.
-    pub fn open(
-        dir: &Path,
-        keep: Lengths,
-        probes: bool,
-        tensorboard: bool,
-    ) -> Result<Self, FilesError> {
+    pub fn open(dir: &Path, keep: Lengths, probes: bool, tensorboard: bool) -> Result<Self, FilesError> {
         let write = |path: &Path| {
             let path = path.to_owned();
             move |cause| FilesError::Write { path, cause }
@@ -138,33 +113,18 @@ impl RunFiles {
                 fs::remove_file(entry.path()).map_err(write(&entry.path()))?;
             }
         }
-        let events = if tensorboard {
-            Some(EventWriter::create(&dir.join("tensorboard")).map_err(write(dir))?)
-        } else {
-            None
-        };
+        let events = if tensorboard { Some(EventWriter::create(&dir.join("tensorboard")).map_err(write(dir))?) } else { None };
         Ok(Self {
             dir: dir.to_owned(),
             metrics: Lines::open(dir.join(METRICS), Some(keep.metrics))?,
-            probes: if probes {
-                Some(Lines::open(dir.join(PROBES), Some(keep.probes))?)
-            } else {
-                None
-            },
+            probes: if probes { Some(Lines::open(dir.join(PROBES), Some(keep.probes))?) } else { None },
             timing: Lines::open(dir.join(TIMING), None)?,
             events,
         })
     }
 
     pub fn step(&mut self, metrics: &StepMetrics) -> Result<(), FilesError> {
-        self.scalars(
-            metrics.step,
-            &[
-                ("loss", metrics.loss),
-                ("lr", metrics.lr),
-                ("grad_norm", metrics.grad_norm),
-            ],
-        )?;
+        self.scalars(metrics.step, &[("loss", metrics.loss), ("lr", metrics.lr), ("grad_norm", metrics.grad_norm)])?;
         self.metrics.write(metrics)
     }
 
@@ -179,9 +139,7 @@ impl RunFiles {
     }
 
     pub fn probe(&mut self, line: &impl Serialize) -> Result<(), FilesError> {
-        self.probes
-            .as_mut()
-            .map_or(Ok(()), |lines| lines.write(line))
+        self.probes.as_mut().map_or(Ok(()), |lines| lines.write(line))
     }
 
     pub fn timing(&mut self, step: u64, seconds: f64, tokens: u64) -> Result<(), FilesError> {
@@ -191,11 +149,7 @@ impl RunFiles {
             seconds: f64,
             tokens_per_second: f64,
         }
-        self.timing.write(&Line {
-            step,
-            seconds,
-            tokens_per_second: tokens as f64 / seconds,
-        })
+        self.timing.write(&Line { step, seconds, tokens_per_second: tokens as f64 / seconds })
     }
 
     fn scalars(&mut self, step: u64, values: &[(&str, f64)]) -> Result<(), FilesError> {
@@ -204,10 +158,7 @@ impl RunFiles {
         };
         for &(name, value) in values {
             let write = events.scalar(step, name, value as f32);
-            write.map_err(|cause| FilesError::Write {
-                path: self.dir.join("tensorboard"),
-                cause,
-            })?;
+            write.map_err(|cause| FilesError::Write { path: self.dir.join("tensorboard"), cause })?;
         }
         Ok(())
     }
@@ -220,28 +171,16 @@ impl RunFiles {
             probes.sync()?;
         }
         if let Some(events) = &mut self.events {
-            events.flush().map_err(|cause| FilesError::Write {
-                path: self.dir.join("tensorboard"),
-                cause,
-            })?;
+            events.flush().map_err(|cause| FilesError::Write { path: self.dir.join("tensorboard"), cause })?;
         }
-        Ok(Lengths {
-            metrics: self.metrics.length,
-            probes: self.probes.as_ref().map_or(0, |p| p.length),
-        })
+        Ok(Lengths { metrics: self.metrics.length, probes: self.probes.as_ref().map_or(0, |p| p.length) })
     }
 }
 
 /// Writes a whole file under a temporary name and moves it into place.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), FilesError> {
-    let cause = |cause| FilesError::Write {
-        path: path.to_owned(),
-        cause,
-    };
-    let dir = path
-        .parent()
-        .filter(|p| !p.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
+    let cause = |cause| FilesError::Write { path: path.to_owned(), cause };
+    let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = dir.join(format!(".tmp-{name}"));
     let mut out = File::create(&temporary).map_err(cause)?;

@@ -16,22 +16,14 @@ use dfdx::prelude::*;
 pub enum ModelError {
     #[error("the device failed: {what}")]
     Device { what: String },
-    #[error(
-        "token id {id} is not below `model.vocabulary` {vocabulary}; raise it, or use data made with another tokenizer"
-    )]
+    #[error("token id {id} is not below `model.vocabulary` {vocabulary}; raise it, or use data made with another tokenizer")]
     TokenOutsideVocabulary { id: u32, vocabulary: usize },
     #[error("weight `{name}` has {found} numbers, and this model needs {expected}")]
-    WeightOfAnotherSize {
-        name: String,
-        found: usize,
-        expected: usize,
-    },
+    WeightOfAnotherSize { name: String, found: usize, expected: usize },
 }
 
 pub(crate) fn device_error(error: impl std::fmt::Display) -> ModelError {
-    ModelError::Device {
-        what: error.to_string(),
-    }
+    ModelError::Device { what: error.to_string() }
 }
 
 /// What every block of a model shares besides weights.
@@ -72,11 +64,7 @@ pub struct Model<D: Backend> {
 /// Name, role and shape of every parameter, in the order of [`Model::weights`].
 pub fn parameters(config: &ModelConfig) -> Vec<(String, Role, (usize, usize))> {
     let (d, f) = (config.width, config.mlp);
-    let mut all = vec![(
-        "embedding".to_owned(),
-        Role::Embedding,
-        (config.vocabulary, d),
-    )];
+    let mut all = vec![("embedding".to_owned(), Role::Embedding, (config.vocabulary, d))];
     for block in 0..config.unique_blocks() {
         for (name, role, shape) in [
             ("attention_norm", Role::BlockNorm, (1, d)),
@@ -95,25 +83,10 @@ pub fn parameters(config: &ModelConfig) -> Vec<(String, Role, (usize, usize))> {
 
 impl<D: Backend> Model<D> {
     /// A model as the paper initialises it.
-    pub fn new(
-        dev: &D,
-        config: ModelConfig,
-        scaling: &Scaling,
-        seed: u64,
-    ) -> Result<Self, ModelError> {
-        Self::from_values(
-            dev,
-            config,
-            scaling.branch_scale() as f32,
-            |name, role, shape| {
-                Ok(init::values(
-                    seed,
-                    name,
-                    shape.0 * shape.1,
-                    scaling.group(role).init,
-                ))
-            },
-        )
+    pub fn new(dev: &D, config: ModelConfig, scaling: &Scaling, seed: u64) -> Result<Self, ModelError> {
+        Self::from_values(dev, config, scaling.branch_scale() as f32, |name, role, shape| {
+            Ok(init::values(seed, name, shape.0 * shape.1, scaling.group(role).init))
+        })
     }
 
     /// A model with given numbers, asked for by name.
@@ -128,17 +101,9 @@ impl<D: Backend> Model<D> {
             let numbers = values(&name, role, shape)?;
             let (found, expected) = (numbers.len(), shape.0 * shape.1);
             if found != expected {
-                return Err(ModelError::WeightOfAnotherSize {
-                    name,
-                    found,
-                    expected,
-                }
-                .into());
+                return Err(ModelError::WeightOfAnotherSize { name, found, expected }.into());
             }
-            weights.push(
-                dev.try_tensor_from_vec(numbers, shape)
-                    .map_err(device_error)?,
-            );
+            weights.push(dev.try_tensor_from_vec(numbers, shape).map_err(device_error)?);
         }
         let mut weights = weights.into_iter();
         let mut next = || weights.next().expect("`parameters` lists every weight");
@@ -176,14 +141,7 @@ impl<D: Backend> Model<D> {
     pub fn weights_mut(&mut self) -> Vec<&mut Matrix<D>> {
         let mut all = vec![&mut self.embedding];
         for b in &mut self.blocks {
-            all.extend([
-                &mut b.attention_norm,
-                &mut b.qkv,
-                &mut b.attention_out,
-                &mut b.mlp_norm,
-                &mut b.gate_up,
-                &mut b.down,
-            ]);
+            all.extend([&mut b.attention_norm, &mut b.qkv, &mut b.attention_out, &mut b.mlp_norm, &mut b.gate_up, &mut b.down]);
         }
         all.push(&mut self.final_norm);
         all
@@ -196,12 +154,8 @@ impl<D: Backend> Model<D> {
     fn shared(&self, seq_len: usize) -> Result<Shared<D>, ModelError> {
         let head_width = self.config.width / self.config.heads;
         Ok(Shared {
-            rope: RopeTable::new(&self.dev, seq_len, head_width, self.config.rope_theta)
-                .map_err(device_error)?,
-            heads: Heads {
-                seq_len,
-                heads: self.config.heads,
-            },
+            rope: RopeTable::new(&self.dev, seq_len, head_width, self.config.rope_theta).map_err(device_error)?,
+            heads: Heads { seq_len, heads: self.config.heads },
             norm_eps: self.config.norm_eps,
             branch_scale: self.branch_scale,
         })
@@ -222,45 +176,21 @@ impl<D: Backend> Model<D> {
         }
         let ids: Vec<usize> = tokens.iter().map(|&id| id as usize).collect();
         let len = ids.len();
-        self.dev
-            .try_tensor_from_vec(ids, (len,))
-            .map_err(device_error)
+        self.dev.try_tensor_from_vec(ids, (len,)).map_err(device_error)
     }
 
     /// The residual stream after the last visit, before the final norm.
-    fn stream<T: Tape<f32, D>>(
-        &self,
-        tokens: &[u32],
-        seq_len: usize,
-        tape: T,
-    ) -> Result<Matrix<D, T>, ModelError> {
+    fn stream<T: Tape<f32, D>>(&self, tokens: &[u32], seq_len: usize, tape: T) -> Result<Matrix<D, T>, ModelError> {
         let shared = self.shared(seq_len)?;
-        let mut h =
-            D::embedding(&self.ids(tokens)?, &self.embedding, tape).map_err(device_error)?;
+        let mut h = D::embedding(&self.ids(tokens)?, &self.embedding, tape).map_err(device_error)?;
         for n in 0..self.config.loops {
             let blocks = self.visit(n);
             h = match self.recompute {
-                Recompute::None => Stack {
-                    blocks: blocks.to_vec(),
-                    shared: shared.clone(),
-                }
-                .run(h),
-                Recompute::Visit => recompute(
-                    h,
-                    Stack {
-                        blocks: blocks.to_vec(),
-                        shared: shared.clone(),
-                    },
-                ),
-                Recompute::Block => blocks.iter().try_fold(h, |h, block| {
-                    recompute(
-                        h,
-                        Stack {
-                            blocks: vec![block.clone()],
-                            shared: shared.clone(),
-                        },
-                    )
-                }),
+                Recompute::None => Stack { blocks: blocks.to_vec(), shared: shared.clone() }.run(h),
+                Recompute::Visit => recompute(h, Stack { blocks: blocks.to_vec(), shared: shared.clone() }),
+                Recompute::Block => blocks
+                    .iter()
+                    .try_fold(h, |h, block| recompute(h, Stack { blocks: vec![block.clone()], shared: shared.clone() })),
             }
             .map_err(device_error)?;
         }
@@ -279,14 +209,9 @@ impl<D: Backend> Model<D> {
         let h = self.stream(tokens, tokens.len(), NoneTape)?.as_vec();
         let width = self.config.width;
         let last = h[h.len() - width..].to_vec();
-        let h = self
-            .dev
-            .try_tensor_from_vec(last, (1, width))
-            .map_err(device_error)?;
+        let h = self.dev.try_tensor_from_vec(last, (1, width)).map_err(device_error)?;
         let h = D::rms_norm(h, &self.final_norm, self.config.norm_eps).map_err(device_error)?;
-        Ok(D::linear(h, &self.embedding)
-            .map_err(device_error)?
-            .as_vec())
+        Ok(D::linear(h, &self.embedding).map_err(device_error)?.as_vec())
     }
 
     /// Cross-entropy of every target of a batch, in nats.
@@ -311,13 +236,7 @@ impl<D: Backend> Model<D> {
         let h = self.stream(&inputs, batch.seq_len, tape)?;
         let run = || -> Result<_, D::Err> {
             let h = D::rms_norm(h, &self.final_norm, self.config.norm_eps)?;
-            let loss = D::head_loss(
-                h,
-                &self.embedding,
-                &targets,
-                factor as f32,
-                self.loss_chunk_rows,
-            )?;
+            let loss = D::head_loss(h, &self.embedding, &targets, factor as f32, self.loss_chunk_rows)?;
             let value = f64::from(loss.as_vec()[0]);
             let mut all = loss.try_backward()?;
             // Gradients of everything between the weights would otherwise stay until the end of the step.
@@ -332,25 +251,16 @@ impl<D: Backend> Model<D> {
 
     /// Runs forward and shows the stream: after the embedding (0) and after each visit (1..=N), and each branch if asked.
     /// Training never calls this, so probes cost nothing when they are off.
-    pub fn observe(
-        &self,
-        inputs: &[u32],
-        seq_len: usize,
-        eye: &mut dyn Observer,
-    ) -> Result<(), ModelError> {
+    pub fn observe(&self, inputs: &[u32], seq_len: usize, eye: &mut dyn Observer) -> Result<(), ModelError> {
         let shared = self.shared(seq_len)?;
-        let mut h =
-            D::embedding(&self.ids(inputs)?, &self.embedding, NoneTape).map_err(device_error)?;
+        let mut h = D::embedding(&self.ids(inputs)?, &self.embedding, NoneTape).map_err(device_error)?;
         eye.stream(0, h.as_vec());
         for n in 0..self.config.loops {
             for (layer, block) in self.visit(n).iter().enumerate() {
                 if eye.wants_branches() {
-                    let branch = block
-                        .attention_branch(h.clone(), &shared)
-                        .map_err(device_error)?;
+                    let branch = block.attention_branch(h.clone(), &shared).map_err(device_error)?;
                     eye.branch(n + 1, layer, Branch::Attention, branch.as_vec());
-                    let mid = D::residual_add(h.clone(), branch, shared.branch_scale)
-                        .map_err(device_error)?;
+                    let mid = D::residual_add(h.clone(), branch, shared.branch_scale).map_err(device_error)?;
                     let branch = block.mlp_branch(mid, &shared).map_err(device_error)?;
                     eye.branch(n + 1, layer, Branch::Mlp, branch.as_vec());
                 }
@@ -380,60 +290,29 @@ pub trait Observer {
 /// Inputs are the first T tokens of each row, targets the last T.
 pub fn split(batch: &Batch) -> (Vec<u32>, Vec<u32>) {
     let rows = batch.tokens.chunks_exact(batch.seq_len + 1);
-    let inputs = rows
-        .clone()
-        .flat_map(|row| &row[..batch.seq_len])
-        .copied()
-        .collect();
+    let inputs = rows.clone().flat_map(|row| &row[..batch.seq_len]).copied().collect();
     (inputs, rows.flat_map(|row| &row[1..]).copied().collect())
 }
 
 impl<D: Backend> Block<D> {
     fn weights(&self) -> [&Matrix<D>; 6] {
-        [
-            &self.attention_norm,
-            &self.qkv,
-            &self.attention_out,
-            &self.mlp_norm,
-            &self.gate_up,
-            &self.down,
-        ]
+        [&self.attention_norm, &self.qkv, &self.attention_out, &self.mlp_norm, &self.gate_up, &self.down]
     }
 
-    fn attention_branch<T: Tape<f32, D>>(
-        &self,
-        h: Matrix<D, T>,
-        shared: &Shared<D>,
-    ) -> Result<Matrix<D, T>, D::Err> {
+    fn attention_branch<T: Tape<f32, D>>(&self, h: Matrix<D, T>, shared: &Shared<D>) -> Result<Matrix<D, T>, D::Err> {
         let x = D::rms_norm(h, &self.attention_norm, shared.norm_eps)?;
         let x = D::causal_attention(D::linear(x, &self.qkv)?, &shared.rope, shared.heads)?;
         D::linear(x, &self.attention_out)
     }
 
-    fn mlp_branch<T: Tape<f32, D>>(
-        &self,
-        h: Matrix<D, T>,
-        shared: &Shared<D>,
-    ) -> Result<Matrix<D, T>, D::Err> {
-        D::feed_forward(
-            D::rms_norm(h, &self.mlp_norm, shared.norm_eps)?,
-            &self.gate_up,
-            &self.down,
-        )
+    fn mlp_branch<T: Tape<f32, D>>(&self, h: Matrix<D, T>, shared: &Shared<D>) -> Result<Matrix<D, T>, D::Err> {
+        D::feed_forward(D::rms_norm(h, &self.mlp_norm, shared.norm_eps)?, &self.gate_up, &self.down)
     }
 
     /// x + s * Attn(LN(x)), then z + s * MLP(LN(z)): the residual rows of Table "Depth-loop parameterization".
-    fn run<T: Tape<f32, D>>(
-        &self,
-        h: Matrix<D, T>,
-        shared: &Shared<D>,
-    ) -> Result<Matrix<D, T>, D::Err> {
+    fn run<T: Tape<f32, D>>(&self, h: Matrix<D, T>, shared: &Shared<D>) -> Result<Matrix<D, T>, D::Err> {
         let stream = h.retaped::<T>();
-        let h = D::residual_add(
-            stream,
-            self.attention_branch(h, shared)?,
-            shared.branch_scale,
-        )?;
+        let h = D::residual_add(stream, self.attention_branch(h, shared)?, shared.branch_scale)?;
         let stream = h.retaped::<T>();
         D::residual_add(stream, self.mlp_branch(h, shared)?, shared.branch_scale)
     }
@@ -447,16 +326,10 @@ struct Stack<D: Backend> {
 
 impl<D: Backend> Segment<D> for Stack<D> {
     fn run<T: Tape<f32, D>>(&self, x: Matrix<D, T>) -> Result<Matrix<D, T>, D::Err> {
-        self.blocks
-            .iter()
-            .try_fold(x, |h, block| block.run(h, &self.shared))
+        self.blocks.iter().try_fold(x, |h, block| block.run(h, &self.shared))
     }
 
     fn weights(&self) -> Vec<Matrix<D>> {
-        self.blocks
-            .iter()
-            .flat_map(Block::weights)
-            .cloned()
-            .collect()
+        self.blocks.iter().flat_map(Block::weights).cloned().collect()
     }
 }

@@ -26,35 +26,18 @@ impl<D: Backend> Optimiser<D> {
         let mut moments = Vec::new();
         for weight in model.weights() {
             let zeros = || model.device().try_zeros_like(weight).map_err(device_error);
-            moments.push(Moments {
-                mean: zeros()?,
-                square: zeros()?,
-            });
+            moments.push(Moments { mean: zeros()?, square: zeros()? });
         }
-        let groups = parameters(&model.config)
-            .into_iter()
-            .map(|(_, role, _)| scaling.group(role))
-            .collect();
-        Ok(Self {
-            groups,
-            moments,
-            betas,
-        })
+        let groups = parameters(&model.config).into_iter().map(|(_, role, _)| scaling.group(role)).collect();
+        Ok(Self { groups, moments, betas })
     }
 
-    pub fn norms(
-        &self,
-        model: &Model<D>,
-        grads: &mut Gradients<f32, D>,
-    ) -> Result<GradNorms, ModelError> {
+    pub fn norms(&self, model: &Model<D>, grads: &mut Gradients<f32, D>) -> Result<GradNorms, ModelError> {
         let mut squares = Vec::new();
         for weight in model.weights() {
             squares.push(D::grad_sum_squares(weight, grads).map_err(device_error)?);
         }
-        Ok(GradNorms {
-            total: squares.iter().sum::<f64>().sqrt(),
-            each: squares.into_iter().map(f64::sqrt).collect(),
-        })
+        Ok(GradNorms { total: squares.iter().sum::<f64>().sqrt(), each: squares.into_iter().map(f64::sqrt).collect() })
     }
 
     /// One step; `step` counts from 1, `lr_factor` comes from the schedule, `grad_factor` from clipping.
@@ -66,12 +49,7 @@ impl<D: Backend> Optimiser<D> {
         lr_factor: f64,
         grad_factor: f64,
     ) -> Result<(), ModelError> {
-        for ((weight, moments), group) in model
-            .weights_mut()
-            .into_iter()
-            .zip(&mut self.moments)
-            .zip(&self.groups)
-        {
+        for ((weight, moments), group) in model.weights_mut().into_iter().zip(&mut self.moments).zip(&self.groups) {
             let update = AdamWStep {
                 lr: group.lr * lr_factor,
                 betas: self.betas,

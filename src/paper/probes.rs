@@ -84,12 +84,7 @@ impl Observer for FinalState {
 
 impl Probes {
     pub fn new(wanted: RawProbes, batch: &Batch) -> Self {
-        Self {
-            wanted,
-            tokens: split(batch).0,
-            seq_len: batch.seq_len,
-            last: None,
-        }
+        Self { wanted, tokens: split(batch).0, seq_len: batch.seq_len, last: None }
     }
 
     /// Whether something is measured when this many steps are done.
@@ -98,11 +93,7 @@ impl Probes {
     }
 
     /// Called before the step after which a measurement is due: remembers the state it will change.
-    pub fn before_step<D: Backend>(
-        &mut self,
-        model: &Model<D>,
-        step: u64,
-    ) -> Result<(), ModelError> {
+    pub fn before_step<D: Backend>(&mut self, model: &Model<D>, step: u64) -> Result<(), ModelError> {
         if self.last.as_ref().is_none_or(|(at, _)| *at != step) {
             let mut eye = FinalState(Vec::new());
             model.observe(&self.tokens, self.seq_len, &mut eye)?;
@@ -117,12 +108,7 @@ impl Probes {
         step: u64,
         grads: Option<&GradNorms>,
     ) -> Result<ProbeReport, ModelError> {
-        let mut eye = Eye {
-            streams: Vec::new(),
-            branches: self.wanted.branches,
-            attention: Vec::new(),
-            mlp: Vec::new(),
-        };
+        let mut eye = Eye { streams: Vec::new(), branches: self.wanted.branches, attention: Vec::new(), mlp: Vec::new() };
         model.observe(&self.tokens, self.seq_len, &mut eye)?;
         let width = model.config.width;
         let norms = |h: &Vec<f32>| -> f64 {
@@ -131,11 +117,7 @@ impl Probes {
             rows.map(|row| dot(row, row).sqrt()).sum::<f64>() / count
         };
         let stream_norm: Vec<f64> = eye.streams.iter().map(norms).collect();
-        let increments: Vec<Vec<f32>> = eye
-            .streams
-            .windows(2)
-            .map(|w| subtract(&w[1], &w[0]))
-            .collect();
+        let increments: Vec<Vec<f32>> = eye.streams.windows(2).map(|w| subtract(&w[1], &w[0])).collect();
         let last = eye.streams.pop().unwrap_or_default();
         let update_rms = match &self.last {
             Some((at, before)) if at + 1 == step => {
@@ -145,18 +127,12 @@ impl Probes {
             _ => None,
         };
         self.last = Some((step, last));
-        let cosines = self
-            .wanted
-            .cosines
-            .then(|| cosine_matrices(&increments, width));
+        let cosines = self.wanted.cosines.then(|| cosine_matrices(&increments, width));
         let (cosine_by_token, cosine_flat) = cosines.unzip();
         let branches = |table: Vec<Vec<f64>>| self.wanted.branches.then_some(table);
         Ok(ProbeReport {
             step,
-            stream_rms: stream_norm
-                .iter()
-                .map(|n| n / (width as f64).sqrt())
-                .collect(),
+            stream_rms: stream_norm.iter().map(|n| n / (width as f64).sqrt()).collect(),
             stream_norm,
             increment_norm: increments.iter().map(norms).collect(),
             update_rms,
@@ -173,10 +149,7 @@ impl Probes {
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f64 {
-    a.iter()
-        .zip(b)
-        .map(|(&a, &b)| f64::from(a) * f64::from(b))
-        .sum()
+    a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
 }
 
 fn subtract(a: &[f32], b: &[f32]) -> Vec<f32> {
@@ -190,34 +163,17 @@ pub fn cosine_matrices(increments: &[Vec<f32>], width: usize) -> (Square, Square
     let n = increments.len();
     let rows = increments.first().map_or(0, |d| d.len() / width);
     let cosine = |dot: f64, a: f64, b: f64| {
-        if a > 0.0 && b > 0.0 {
-            dot / (a * b).sqrt()
-        } else {
-            0.0
-        }
+        if a > 0.0 && b > 0.0 { dot / (a * b).sqrt() } else { 0.0 }
     };
     // Squared norms by token, and in all.
-    let by_token: Vec<Vec<f64>> = increments
-        .iter()
-        .map(|d| d.chunks_exact(width).map(|r| dot(r, r)).collect())
-        .collect();
-    let in_all: Vec<f64> = by_token
-        .iter()
-        .map(|squares| squares.iter().sum())
-        .collect();
+    let by_token: Vec<Vec<f64>> = increments.iter().map(|d| d.chunks_exact(width).map(|r| dot(r, r)).collect()).collect();
+    let in_all: Vec<f64> = by_token.iter().map(|squares| squares.iter().sum()).collect();
     let (mut pooled, mut flat) = (vec![vec![1.0; n]; n], vec![vec![1.0; n]; n]);
     for i in 0..n {
         for j in 0..i {
-            let dots: Vec<f64> = increments[i]
-                .chunks_exact(width)
-                .zip(increments[j].chunks_exact(width))
-                .map(|(a, b)| dot(a, b))
-                .collect();
-            let sum: f64 = dots
-                .iter()
-                .enumerate()
-                .map(|(r, &d)| cosine(d, by_token[i][r], by_token[j][r]))
-                .sum();
+            let dots: Vec<f64> =
+                increments[i].chunks_exact(width).zip(increments[j].chunks_exact(width)).map(|(a, b)| dot(a, b)).collect();
+            let sum: f64 = dots.iter().enumerate().map(|(r, &d)| cosine(d, by_token[i][r], by_token[j][r])).sum();
             pooled[i][j] = sum / rows as f64;
             pooled[j][i] = pooled[i][j];
             flat[i][j] = cosine(dots.iter().sum(), in_all[i], in_all[j]);

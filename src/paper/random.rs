@@ -12,22 +12,14 @@ impl Philox {
     /// `name` says what the numbers are for, so that no two uses share them.
     pub fn new(seed: u64, name: &str) -> Self {
         // FNV-1a, 64 bits
-        let stream = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
-        Self {
-            key: [seed as u32, (seed >> 32) as u32],
-            stream,
-        }
+        let stream = name
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+        Self { key: [seed as u32, (seed >> 32) as u32], stream }
     }
 
     pub fn block(&self, counter: u64) -> [u32; 4] {
-        let words = [
-            counter as u32,
-            (counter >> 32) as u32,
-            self.stream as u32,
-            (self.stream >> 32) as u32,
-        ];
+        let words = [counter as u32, (counter >> 32) as u32, self.stream as u32, (self.stream >> 32) as u32];
         philox(words, self.key)
     }
 
@@ -61,16 +53,8 @@ fn philox(mut x: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     for _ in 0..10 {
         let a = u64::from(x[0]) * 0xD251_1F53;
         let b = u64::from(x[2]) * 0xCD9E_8D57;
-        x = [
-            (b >> 32) as u32 ^ x[1] ^ key[0],
-            b as u32,
-            (a >> 32) as u32 ^ x[3] ^ key[1],
-            a as u32,
-        ];
-        key = [
-            key[0].wrapping_add(0x9E37_79B9),
-            key[1].wrapping_add(0xBB67_AE85),
-        ];
+        x = [(b >> 32) as u32 ^ x[1] ^ key[0], b as u32, (a >> 32) as u32 ^ x[3] ^ key[1], a as u32];
+        key = [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)];
     }
     x
 }
@@ -82,19 +66,10 @@ mod tests {
     /// The known answers published with the Random123 library.
     #[test]
     fn philox_gives_the_published_numbers() {
+        assert_eq!(philox([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+        assert_eq!(philox([u32::MAX; 4], [u32::MAX; 2]), [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
         assert_eq!(
-            philox([0; 4], [0; 2]),
-            [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]
-        );
-        assert_eq!(
-            philox([u32::MAX; 4], [u32::MAX; 2]),
-            [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]
-        );
-        assert_eq!(
-            philox(
-                [0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344],
-                [0xa409_3822, 0x299f_31d0]
-            ),
+            philox([0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344], [0xa409_3822, 0x299f_31d0]),
             [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]
         );
     }

@@ -73,42 +73,18 @@ pub struct Group {
 impl Scaling {
     /// Table "Depth-loop parameterization", by row. Norm gains do not decay.
     pub fn group(&self, role: Role) -> Group {
-        let Base {
-            lr,
-            std,
-            hidden_std,
-            weight_decay,
-            eps,
-        } = self.base;
+        let Base { lr, std, hidden_std, weight_decay, eps } = self.base;
         let depth = match self.rule {
             Rule::None | Rule::Sqrt | Rule::Linear | Rule::Power { .. } => 1.0,
             Rule::Factorised { .. } => self.depth_multiplier.powf(-0.5),
         };
         match role {
-            Role::Embedding => Group {
-                init: Init::TruncatedNormal { std },
-                lr,
-                weight_decay,
-                eps,
-            },
-            Role::BlockNorm => Group {
-                init: Init::Ones,
-                lr: lr * depth,
-                weight_decay: 0.0,
-                eps: eps * depth,
-            },
-            Role::Hidden => Group {
-                init: Init::TruncatedNormal { std: hidden_std },
-                lr: lr * depth,
-                weight_decay,
-                eps: eps * depth,
-            },
-            Role::FinalNorm => Group {
-                init: Init::Ones,
-                lr,
-                weight_decay: 0.0,
-                eps,
-            },
+            Role::Embedding => Group { init: Init::TruncatedNormal { std }, lr, weight_decay, eps },
+            Role::BlockNorm => Group { init: Init::Ones, lr: lr * depth, weight_decay: 0.0, eps: eps * depth },
+            Role::Hidden => {
+                Group { init: Init::TruncatedNormal { std: hidden_std }, lr: lr * depth, weight_decay, eps: eps * depth }
+            }
+            Role::FinalNorm => Group { init: Init::Ones, lr, weight_decay: 0.0, eps },
         }
     }
 
@@ -129,21 +105,10 @@ impl Scaling {
 mod tests {
     use super::*;
 
-    const BASE: Base = Base {
-        lr: 1.25e-3,
-        std: 0.02,
-        hidden_std: 0.02,
-        weight_decay: 0.1,
-        eps: 1e-8,
-    };
+    const BASE: Base = Base { lr: 1.25e-3, std: 0.02, hidden_std: 0.02, weight_decay: 0.1, eps: 1e-8 };
 
     fn scaling(rule: Rule, depth: usize, loops: usize) -> Scaling {
-        Scaling {
-            rule,
-            loops,
-            depth_multiplier: depth as f64 / 12.0,
-            base: BASE,
-        }
+        Scaling { rule, loops, depth_multiplier: depth as f64 / 12.0, base: BASE }
     }
 
     fn close(a: f64, b: f64) -> bool {
@@ -156,74 +121,39 @@ mod tests {
         for (depth, at_one) in [(12, 1.0), (24, 0.5_f64.sqrt()), (48, 0.5)] {
             for loops in [1, 2, 4, 8] {
                 let n = loops as f64;
-                assert!(close(
-                    scaling(rule, depth, loops).branch_scale(),
-                    at_one / n
-                ));
+                assert!(close(scaling(rule, depth, loops).branch_scale(), at_one / n));
                 assert!(close(scaling(Rule::None, depth, loops).branch_scale(), 1.0));
-                assert!(close(
-                    scaling(Rule::Sqrt, depth, loops).branch_scale(),
-                    1.0 / n.sqrt()
-                ));
-                assert!(close(
-                    scaling(Rule::Linear, depth, loops).branch_scale(),
-                    1.0 / n
-                ));
-                assert!(close(
-                    scaling(Rule::Power { alpha: 0.75 }, depth, loops).branch_scale(),
-                    n.powf(-0.75)
-                ));
+                assert!(close(scaling(Rule::Sqrt, depth, loops).branch_scale(), 1.0 / n.sqrt()));
+                assert!(close(scaling(Rule::Linear, depth, loops).branch_scale(), 1.0 / n));
+                assert!(close(scaling(Rule::Power { alpha: 0.75 }, depth, loops).branch_scale(), n.powf(-0.75)));
             }
         }
     }
 
     #[test]
     fn each_row_of_the_table_for_every_depth_and_loop_count() {
-        for (depth, lr, eps) in [
-            (12, 1.25e-3, 1e-8),
-            (24, 8.839e-4, 7.0711e-9),
-            (48, 6.25e-4, 5e-9),
-        ] {
+        for (depth, lr, eps) in [(12, 1.25e-3, 1e-8), (24, 8.839e-4, 7.0711e-9), (48, 6.25e-4, 5e-9)] {
             for loops in [1, 2, 4, 8] {
                 let table = scaling(Rule::Factorised { lambda: 1.0 }, depth, loops);
                 let embedding = table.group(Role::Embedding);
                 assert_eq!(embedding.init, Init::TruncatedNormal { std: 0.02 });
-                assert_eq!(
-                    (embedding.lr, embedding.weight_decay, embedding.eps),
-                    (1.25e-3, 0.1, 1e-8)
-                );
+                assert_eq!((embedding.lr, embedding.weight_decay, embedding.eps), (1.25e-3, 0.1, 1e-8));
                 let norm = table.group(Role::BlockNorm);
                 assert_eq!((norm.init, norm.weight_decay), (Init::Ones, 0.0));
                 assert!(close(norm.lr, lr) && close(norm.eps, eps));
                 let hidden = table.group(Role::Hidden);
-                assert_eq!(
-                    (hidden.init, hidden.weight_decay),
-                    (Init::TruncatedNormal { std: 0.02 }, 0.1)
-                );
+                assert_eq!((hidden.init, hidden.weight_decay), (Init::TruncatedNormal { std: 0.02 }, 0.1));
                 assert!(close(hidden.lr, lr) && close(hidden.eps, eps));
                 let last = table.group(Role::FinalNorm);
-                assert_eq!(
-                    (last.init, last.lr, last.weight_decay, last.eps),
-                    (Init::Ones, 1.25e-3, 0.0, 1e-8)
-                );
+                assert_eq!((last.init, last.lr, last.weight_decay, last.eps), (Init::Ones, 1.25e-3, 0.0, 1e-8));
             }
         }
     }
 
     #[test]
     fn rules_of_the_loop_alone_leave_learning_rates_alone() {
-        for rule in [
-            Rule::None,
-            Rule::Sqrt,
-            Rule::Linear,
-            Rule::Power { alpha: 0.3 },
-        ] {
-            for role in [
-                Role::Embedding,
-                Role::BlockNorm,
-                Role::Hidden,
-                Role::FinalNorm,
-            ] {
+        for rule in [Rule::None, Rule::Sqrt, Rule::Linear, Rule::Power { alpha: 0.3 }] {
+            for role in [Role::Embedding, Role::BlockNorm, Role::Hidden, Role::FinalNorm] {
                 let group = scaling(rule, 48, 8).group(role);
                 assert_eq!((group.lr, group.eps), (1.25e-3, 1e-8));
             }
@@ -232,19 +162,11 @@ mod tests {
 
     #[test]
     fn at_the_reference_point_every_rule_is_exactly_one() {
-        let rules = [
-            Rule::Sqrt,
-            Rule::Linear,
-            Rule::Factorised { lambda: 1.0 },
-            Rule::Power { alpha: 0.7 },
-        ];
+        let rules = [Rule::Sqrt, Rule::Linear, Rule::Factorised { lambda: 1.0 }, Rule::Power { alpha: 0.7 }];
         for rule in rules {
             let table = scaling(rule, 12, 1);
             assert_eq!(table.branch_scale(), 1.0);
-            assert_eq!(
-                table.group(Role::Hidden),
-                scaling(Rule::None, 12, 1).group(Role::Hidden)
-            );
+            assert_eq!(table.group(Role::Hidden), scaling(Rule::None, 12, 1).group(Role::Hidden));
         }
     }
 }

@@ -29,11 +29,7 @@ mod tests {
 
     #[test]
     fn the_papers_schedule_has_500_warm_18500_stable_1000_decaying_steps() {
-        let paper = Schedule {
-            warmup_steps: 500,
-            decay_steps: 1000,
-            steps: 20_000,
-        };
+        let paper = Schedule { warmup_steps: 500, decay_steps: 1000, steps: 20_000 };
         assert_eq!(paper.factor(0), 1.0 / 500.0);
         assert_eq!(paper.factor(499), 1.0);
         assert_eq!(paper.factor(500), 1.0);
@@ -44,11 +40,7 @@ mod tests {
 
     #[test]
     fn no_ramps_means_constant() {
-        let constant = Schedule {
-            warmup_steps: 0,
-            decay_steps: 0,
-            steps: 3,
-        };
+        let constant = Schedule { warmup_steps: 0, decay_steps: 0, steps: 3 };
         assert_eq!([0, 1, 2].map(|s| constant.factor(s)), [1.0; 3]);
     }
 }

@@ -13,10 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 fn failed(what: String, cause: impl std::error::Error + Send + Sync + 'static) -> SourceError {
-    SourceError {
-        what,
-        cause: Some(Box::new(cause)),
-    }
+    SourceError { what, cause: Some(Box::new(cause)) }
 }
 
 fn wrong(what: String) -> SourceError {
@@ -24,35 +21,18 @@ fn wrong(what: String) -> SourceError {
 }
 
 /// Opens what `data:` names. `vocabulary` and `period` (sequences per step) shape random data only.
-pub fn open(
-    data: &RawData,
-    vocabulary: usize,
-    period: usize,
-    seed: u64,
-) -> Result<Box<dyn TokenSource>, SourceError> {
+pub fn open(data: &RawData, vocabulary: usize, period: usize, seed: u64) -> Result<Box<dyn TokenSource>, SourceError> {
     let path = data.path.as_deref().unwrap_or(Path::new(""));
     let tokens = match data.kind {
         DataKind::Random => {
-            return Ok(Box::new(RandomSource {
-                seed,
-                vocabulary,
-                period,
-                position: Position::default(),
-            }));
+            return Ok(Box::new(RandomSource { seed, vocabulary, period, position: Position::default() }));
         }
         DataKind::Text => read_text_ids(path)?,
         DataKind::Parquet => read_parquet_ids(path)?,
         DataKind::Bytes => read(path)?.into_iter().map(u32::from).collect(),
     };
-    let [from, to] = data
-        .part
-        .unwrap_or([0.0, 1.0])
-        .map(|part| (part * tokens.len() as f64).round() as usize);
-    Ok(Box::new(MemorySource::new(
-        tokens[from..to].to_vec(),
-        Some(seed),
-        path.display().to_string(),
-    )))
+    let [from, to] = data.part.unwrap_or([0.0, 1.0]).map(|part| (part * tokens.len() as f64).round() as usize);
+    Ok(Box::new(MemorySource::new(tokens[from..to].to_vec(), Some(seed), path.display().to_string())))
 }
 
 /// The first `sequences` of `data:` in file order, a few at a time: what held-out loss is measured on.
@@ -95,15 +75,8 @@ fn open_in_order(data: &RawData) -> Result<MemorySource, SourceError> {
         DataKind::Parquet => read_parquet_ids(path)?,
         DataKind::Bytes | DataKind::Random => read(path)?.into_iter().map(u32::from).collect(),
     };
-    let [from, to] = data
-        .part
-        .unwrap_or([0.0, 1.0])
-        .map(|part| (part * tokens.len() as f64).round() as usize);
-    Ok(MemorySource::new(
-        tokens[from..to].to_vec(),
-        None,
-        path.display().to_string(),
-    ))
+    let [from, to] = data.part.unwrap_or([0.0, 1.0]).map(|part| (part * tokens.len() as f64).round() as usize);
+    Ok(MemorySource::new(tokens[from..to].to_vec(), None, path.display().to_string()))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, SourceError> {
@@ -112,30 +85,18 @@ fn read(path: &Path) -> Result<Vec<u8>, SourceError> {
 
 /// Token ids of a file: Parquet if it is a folder or ends in `.parquet`, else decimal numbers in text.
 pub fn read_ids(path: &Path) -> Result<Vec<u32>, SourceError> {
-    if path.is_dir() || path.extension().is_some_and(|e| e == "parquet") {
-        read_parquet_ids(path)
-    } else {
-        read_text_ids(path)
-    }
+    if path.is_dir() || path.extension().is_some_and(|e| e == "parquet") { read_parquet_ids(path) } else { read_text_ids(path) }
 }
 
 /// Decimal numbers separated by white space or commas.
 pub fn read_text_ids(path: &Path) -> Result<Vec<u32>, SourceError> {
     let bytes = read(path)?;
-    let text = String::from_utf8(bytes)
-        .map_err(|e| failed(format!("`{}` is not text", path.display()), e))?;
+    let text = String::from_utf8(bytes).map_err(|e| failed(format!("`{}` is not text", path.display()), e))?;
     let mut ids = Vec::new();
     for (line, content) in text.lines().enumerate() {
-        for word in content
-            .split(|c: char| c.is_whitespace() || c == ',')
-            .filter(|w| !w.is_empty())
-        {
+        for word in content.split(|c: char| c.is_whitespace() || c == ',').filter(|w| !w.is_empty()) {
             let id = word.parse().map_err(|_| {
-                wrong(format!(
-                    "{}:{}: `{word}` is not a token id; ids are whole numbers",
-                    path.display(),
-                    line + 1
-                ))
+                wrong(format!("{}:{}: `{word}` is not a token id; ids are whole numbers", path.display(), line + 1))
             })?;
             ids.push(id);
         }
@@ -146,18 +107,12 @@ pub fn read_text_ids(path: &Path) -> Result<Vec<u32>, SourceError> {
 /// All documents of a Parquet file, or of every `*.parquet` of a folder in order of their names.
 pub fn read_parquet_ids(path: &Path) -> Result<Vec<u32>, SourceError> {
     let files = if path.is_dir() {
-        let entries = fs::read_dir(path)
-            .map_err(|e| failed(format!("cannot list `{}`", path.display()), e))?;
-        let mut files: Vec<PathBuf> = entries
-            .filter_map(|e| Some(e.ok()?.path()))
-            .filter(|p| p.extension().is_some_and(|e| e == "parquet"))
-            .collect();
+        let entries = fs::read_dir(path).map_err(|e| failed(format!("cannot list `{}`", path.display()), e))?;
+        let mut files: Vec<PathBuf> =
+            entries.filter_map(|e| Some(e.ok()?.path())).filter(|p| p.extension().is_some_and(|e| e == "parquet")).collect();
         files.sort();
         if files.is_empty() {
-            return Err(wrong(format!(
-                "`{}` holds no `*.parquet` file",
-                path.display()
-            )));
+            return Err(wrong(format!("`{}` holds no `*.parquet` file", path.display())));
         }
         files
     } else {
@@ -176,16 +131,8 @@ fn read_parquet_file(path: &Path, ids: &mut Vec<u32>) -> Result<(), SourceError>
     let file = fs::File::open(path).map_err(|e| failed(format!("cannot open `{name}`"), e))?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(not_parquet)?;
     let column = builder.schema().index_of("input_ids").map_err(|_| {
-        let found: Vec<_> = builder
-            .schema()
-            .fields()
-            .iter()
-            .map(|f| format!("`{}`", f.name()))
-            .collect();
-        wrong(format!(
-            "`{name}` has no column `input_ids`; its columns are {}",
-            found.join(", ")
-        ))
+        let found: Vec<_> = builder.schema().fields().iter().map(|f| format!("`{}`", f.name())).collect();
+        wrong(format!("`{name}` has no column `input_ids`; its columns are {}", found.join(", ")))
     })?;
     let mask = ProjectionMask::roots(builder.parquet_schema(), [column]);
     let reader = builder.with_projection(mask).build().map_err(not_parquet)?;
@@ -195,34 +142,20 @@ fn read_parquet_file(path: &Path, ids: &mut Vec<u32>) -> Result<(), SourceError>
         let values = match lists.data_type() {
             DataType::List(_) => {
                 let lists = lists.as_list::<i32>();
-                lists.values().slice(
-                    lists.value_offsets()[0] as usize,
-                    sum_of_lengths(lists.value_offsets()),
-                )
+                lists.values().slice(lists.value_offsets()[0] as usize, sum_of_lengths(lists.value_offsets()))
             }
             DataType::LargeList(_) => {
                 let lists = lists.as_list::<i64>();
-                lists.values().slice(
-                    lists.value_offsets()[0] as usize,
-                    sum_of_lengths(lists.value_offsets()),
-                )
+                lists.values().slice(lists.value_offsets()[0] as usize, sum_of_lengths(lists.value_offsets()))
             }
             other => {
-                return Err(wrong(format!(
-                    "column `input_ids` of `{name}` is {other}, not a list of whole numbers"
-                )));
+                return Err(wrong(format!("column `input_ids` of `{name}` is {other}, not a list of whole numbers")));
             }
         };
-        let values = arrow::compute::cast(&values, &DataType::UInt32).map_err(|e| {
-            failed(
-                format!("column `input_ids` of `{name}` holds no whole numbers"),
-                e,
-            )
-        })?;
+        let values = arrow::compute::cast(&values, &DataType::UInt32)
+            .map_err(|e| failed(format!("column `input_ids` of `{name}` holds no whole numbers"), e))?;
         if values.null_count() > 0 {
-            return Err(wrong(format!(
-                "column `input_ids` of `{name}` holds a value that is no token id"
-            )));
+            return Err(wrong(format!("column `input_ids` of `{name}` holds a value that is no token id")));
         }
         ids.extend_from_slice(values.as_primitive::<UInt32Type>().values());
     }
@@ -249,14 +182,7 @@ pub struct MemorySource {
 impl MemorySource {
     pub fn new(tokens: Vec<u32>, shuffle: Option<u64>, name: String) -> Self {
         let vocabulary = tokens.iter().max().map_or(0, |&max| max as usize + 1);
-        Self {
-            tokens,
-            shuffle,
-            name,
-            vocabulary,
-            position: Position::default(),
-            order: None,
-        }
+        Self { tokens, shuffle, name, vocabulary, position: Position::default(), order: None }
     }
 
     fn sequences(&self, seq_len: usize) -> usize {
@@ -277,37 +203,23 @@ impl TokenSource for MemorySource {
         let mut tokens = Vec::with_capacity(rows * (seq_len + 1));
         for _ in 0..rows {
             if self.position.sequence >= sequences as u64 {
-                self.position = Position {
-                    epoch: self.position.epoch + 1,
-                    sequence: 0,
-                };
+                self.position = Position { epoch: self.position.epoch + 1, sequence: 0 };
             }
             let Position { epoch, sequence } = self.position;
             let index = match self.shuffle {
                 None => sequence as usize,
                 Some(seed) => {
-                    if self
-                        .order
-                        .as_ref()
-                        .is_none_or(|(e, n, _)| (*e, *n) != (epoch, sequences))
-                    {
-                        let order = Philox::new(seed, &format!("data.order.{epoch}"))
-                            .permutation(sequences);
+                    if self.order.as_ref().is_none_or(|(e, n, _)| (*e, *n) != (epoch, sequences)) {
+                        let order = Philox::new(seed, &format!("data.order.{epoch}")).permutation(sequences);
                         self.order = Some((epoch, sequences, order));
                     }
-                    self.order
-                        .as_ref()
-                        .map_or(0, |(_, _, order)| order[sequence as usize] as usize)
+                    self.order.as_ref().map_or(0, |(_, _, order)| order[sequence as usize] as usize)
                 }
             };
             tokens.extend_from_slice(&self.tokens[index * seq_len..][..seq_len + 1]);
             self.position.sequence += 1;
         }
-        Ok(Batch {
-            rows,
-            seq_len,
-            tokens,
-        })
+        Ok(Batch { rows, seq_len, tokens })
     }
 
     fn position(&self) -> Position {
@@ -338,23 +250,13 @@ impl TokenSource for RandomSource {
         let mut tokens = Vec::with_capacity(rows * (seq_len + 1));
         for _ in 0..rows {
             if self.position.sequence >= self.period as u64 {
-                self.position = Position {
-                    epoch: self.position.epoch + 1,
-                    sequence: 0,
-                };
+                self.position = Position { epoch: self.position.epoch + 1, sequence: 0 };
             }
             let first = self.position.sequence << 32;
-            tokens.extend(
-                (0..=seq_len as u64)
-                    .map(|i| random.below(first | i, self.vocabulary as u64) as u32),
-            );
+            tokens.extend((0..=seq_len as u64).map(|i| random.below(first | i, self.vocabulary as u64) as u32));
             self.position.sequence += 1;
         }
-        Ok(Batch {
-            rows,
-            seq_len,
-            tokens,
-        })
+        Ok(Batch { rows, seq_len, tokens })
     }
 
     fn position(&self) -> Position {
@@ -384,11 +286,7 @@ mod tests {
         let mut source = source();
         let mut epoch = || {
             let batch = source.next_batch(10, 10).expect("ten sequences");
-            batch
-                .tokens
-                .chunks(11)
-                .map(|row| row[0])
-                .collect::<Vec<_>>()
+            batch.tokens.chunks(11).map(|row| row[0]).collect::<Vec<_>>()
         };
         let (mut first, second) = (epoch(), epoch());
         assert_ne!(first, second);
@@ -402,20 +300,12 @@ mod tests {
         straight.next_batch(13, 10).expect("a batch");
         let mut resumed = source();
         resumed.seek(straight.position()).expect("a position");
-        assert_eq!(
-            straight.next_batch(4, 10).expect("a batch"),
-            resumed.next_batch(4, 10).expect("a batch")
-        );
+        assert_eq!(straight.next_batch(4, 10).expect("a batch"), resumed.next_batch(4, 10).expect("a batch"));
     }
 
     #[test]
     fn random_data_repeats_every_period() {
-        let mut source = RandomSource {
-            seed: 1,
-            vocabulary: 50,
-            period: 3,
-            position: Position::default(),
-        };
+        let mut source = RandomSource { seed: 1, vocabulary: 50, period: 3, position: Position::default() };
         let first = source.next_batch(3, 7).expect("a batch");
         assert_eq!(first, source.next_batch(3, 7).expect("a batch"));
         assert!(first.tokens.iter().all(|&t| t < 50));

@@ -22,25 +22,15 @@ pub fn write(path: &Path, note: Option<(&str, String)>, mut entries: Vec<Entry>)
     let mut info = |shape: &[usize]| {
         let start = end;
         end += 4 * shape.iter().product::<usize>();
-        TensorInfo {
-            dtype: Dtype::F32,
-            shape: shape.to_vec(),
-            data_offsets: (start, end),
-        }
+        TensorInfo { dtype: Dtype::F32, shape: shape.to_vec(), data_offsets: (start, end) }
     };
-    let infos = entries
-        .iter()
-        .map(|e| (e.name.clone(), info(&e.shape)))
-        .collect();
+    let infos = entries.iter().map(|e| (e.name.clone(), info(&e.shape))).collect();
     let notes = note.map(|(key, text)| HashMap::from([(key.to_owned(), text)]));
     let metadata = Metadata::new(notes, infos).map_err(io::Error::other)?;
     let mut header = serde_json::to_vec(&metadata)?;
     header.resize(header.len().next_multiple_of(8), b' ');
 
-    let dir = path
-        .parent()
-        .filter(|p| !p.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
+    let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = dir.join(format!(".tmp-{name}"));
     let mut out = BufWriter::with_capacity(1 << 20, File::create(&temporary)?);
@@ -51,9 +41,7 @@ pub fn write(path: &Path, note: Option<(&str, String)>, mut entries: Vec<Entry>)
             out.write_all(&value.to_le_bytes())?;
         }
     }
-    out.into_inner()
-        .map_err(io::IntoInnerError::into_error)?
-        .sync_all()?;
+    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
     fs::rename(&temporary, path)?;
     sync_dir(dir)
 }

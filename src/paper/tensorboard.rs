@@ -14,14 +14,8 @@ impl EventWriter {
     pub fn create(dir: &Path) -> io::Result<Self> {
         fs::create_dir_all(dir)?;
         let now = now();
-        let path = dir.join(format!(
-            "events.out.tfevents.{:010}.{:09}.repro",
-            now as u64,
-            (now.fract() * 1e9) as u64
-        ));
-        let mut writer = Self {
-            out: BufWriter::new(File::create(path)?),
-        };
+        let path = dir.join(format!("events.out.tfevents.{:010}.{:09}.repro", now as u64, (now.fract() * 1e9) as u64));
+        let mut writer = Self { out: BufWriter::new(File::create(path)?) };
         let mut event = wall_time(now);
         field_bytes(&mut event, 3, b"brain.Event:2");
         writer.record(&event)?;
@@ -46,9 +40,7 @@ impl EventWriter {
 }
 
 fn now() -> f64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0.0, |d| d.as_secs_f64())
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
 }
 
 /// Event { double wall_time = 1; .. }
@@ -95,13 +87,7 @@ fn masked_crc(data: &[u8]) -> u32 {
 /// CRC-32C (Castagnoli), bit by bit: events are a few dozen bytes.
 fn crc32c(data: &[u8]) -> u32 {
     !data.iter().fold(u32::MAX, |crc, &byte| {
-        (0..8).fold(crc ^ u32::from(byte), |crc, _| {
-            if crc & 1 == 1 {
-                crc >> 1 ^ 0x82f6_3b78
-            } else {
-                crc >> 1
-            }
-        })
+        (0..8).fold(crc ^ u32::from(byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 })
     })
 }
 

@@ -84,31 +84,16 @@ pub struct Trainer<D: Backend> {
 }
 
 impl<D: Backend> Trainer<D> {
-    pub fn new(
-        dev: &D,
-        config: RunConfig,
-        source: Box<dyn TokenSource>,
-    ) -> Result<Self, TrainError> {
+    pub fn new(dev: &D, config: RunConfig, source: Box<dyn TokenSource>) -> Result<Self, TrainError> {
         let (needed, vocabulary) = (source.vocabulary(), config.model.vocabulary);
         if needed > vocabulary {
-            return Err(TrainError::VocabularyTooSmall {
-                largest: needed - 1,
-                vocabulary,
-            });
+            return Err(TrainError::VocabularyTooSmall { largest: needed - 1, vocabulary });
         }
         let mut model = Model::new(dev, config.model, &config.scaling, config.seed)?;
         model.recompute = config.raw.recompute;
         model.loss_chunk_rows = config.loss_chunk_rows;
         let optimiser = Optimiser::new(&model, &config.scaling, config.betas)?;
-        Ok(Self {
-            config,
-            model,
-            optimiser,
-            source,
-            step: 0,
-            tokens_seen: 0,
-            last_loss: f64::NAN,
-        })
+        Ok(Self { config, model, optimiser, source, step: 0, tokens_seen: 0, last_loss: f64::NAN })
     }
 
     /// One optimiser step over all micro-batches.
@@ -118,26 +103,18 @@ impl<D: Backend> Trainer<D> {
         let mut grads = Gradients::leaky();
         let mut loss = 0.0;
         for _ in 0..config.micro_batches {
-            let batch = self
-                .source
-                .next_batch(config.micro_sequences, config.seq_len)?;
+            let batch = self.source.next_batch(config.micro_sequences, config.seq_len)?;
             let (part, sum) = self.model.loss_and_gradients(&batch, factor, grads)?;
             loss += part;
             grads = sum;
         }
         let norms = self.optimiser.norms(&self.model, &mut grads)?;
         let lr_factor = config.schedule.factor(self.step);
-        let bound = config
-            .raw
-            .stop_above_loss
-            .filter(|_| self.step >= config.schedule.warmup_steps);
-        let diverged = !loss.is_finite()
-            || !norms.total.is_finite()
-            || bound.is_some_and(|bound| loss > bound);
+        let bound = config.raw.stop_above_loss.filter(|_| self.step >= config.schedule.warmup_steps);
+        let diverged = !loss.is_finite() || !norms.total.is_finite() || bound.is_some_and(|bound| loss > bound);
         if !diverged {
             let clip = clip_factor(norms.total, config.clip);
-            self.optimiser
-                .apply(&mut self.model, &mut grads, self.step + 1, lr_factor, clip)?;
+            self.optimiser.apply(&mut self.model, &mut grads, self.step + 1, lr_factor, clip)?;
             self.step += 1;
             self.tokens_seen += config.tokens_per_step();
         }
@@ -149,11 +126,7 @@ impl<D: Backend> Trainer<D> {
             grad_norm: norms.total,
             tokens_seen: self.tokens_seen,
         };
-        Ok(StepReport {
-            metrics,
-            norms,
-            diverged,
-        })
+        Ok(StepReport { metrics, norms, diverged })
     }
 
     fn save(&self, files: &mut RunFiles) -> Result<(), TrainError> {
@@ -166,12 +139,7 @@ impl<D: Backend> Trainer<D> {
             last_loss: Some(self.last_loss).filter(|l| l.is_finite()),
             lengths: files.sync()?,
         };
-        Ok(checkpoint::save(
-            &files.dir.join(CHECKPOINT),
-            &self.model,
-            &self.optimiser,
-            &state,
-        )?)
+        Ok(checkpoint::save(&files.dir.join(CHECKPOINT), &self.model, &self.optimiser, &state)?)
     }
 
     fn restore(&mut self, checkpoint: &Checkpoint) -> Result<(), TrainError> {
@@ -216,10 +184,7 @@ pub fn run<D: Backend>(
         kept = checkpoint.state.lengths;
     }
     let mut files = RunFiles::open(dir, kept, config.probes.is_some(), config.tensorboard)?;
-    let mut probes = config
-        .probes
-        .zip(inputs.probe_batch)
-        .map(|(wanted, batch)| Probes::new(wanted, &batch));
+    let mut probes = config.probes.zip(inputs.probe_batch).map(|(wanted, batch)| Probes::new(wanted, &batch));
     let due = |every: Option<u64>, step: u64| every.is_some_and(|every| step.is_multiple_of(every));
 
     if let Some(probes) = probes.as_mut().filter(|_| trainer.step == 0) {
@@ -236,11 +201,7 @@ pub fn run<D: Backend>(
         let wish = watch(&report);
         if next.is_multiple_of(config.log_every_steps) || next == config.steps || report.diverged {
             files.step(&report.metrics)?;
-            files.timing(
-                next,
-                started.elapsed().as_secs_f64(),
-                trainer.config.tokens_per_step(),
-            )?;
+            files.timing(next, started.elapsed().as_secs_f64(), trainer.config.tokens_per_step())?;
         }
         if report.diverged {
             status = Status::Diverged;
@@ -250,10 +211,7 @@ pub fn run<D: Backend>(
             files.probe(&probes.measure(&trainer.model, next, Some(&report.norms))?)?;
         }
         if next < config.steps && due(config.eval.as_ref().and_then(|e| e.every_steps), next) {
-            files.eval(
-                next,
-                evaluate::mean(&evaluate::token_losses(&trainer.model, &inputs.held_out)?),
-            )?;
+            files.eval(next, evaluate::mean(&evaluate::token_losses(&trainer.model, &inputs.held_out)?))?;
         }
         let stop = wish.is_break();
         if next < config.steps && (stop || due(config.checkpoint_every_steps, next)) {
@@ -290,8 +248,7 @@ fn finish<D: Backend>(
         parameters: trainer.config.model.parameters(),
         branch_scale: trainer.config.scaling.branch_scale(),
     };
-    let mut bytes =
-        serde_json::to_vec_pretty(&outcome).expect("an outcome is plain numbers and names");
+    let mut bytes = serde_json::to_vec_pretty(&outcome).expect("an outcome is plain numbers and names");
     bytes.push(b'\n');
     metrics::write_atomically(&files.dir.join(RESULT), &bytes)?;
     Ok(outcome)
@@ -303,12 +260,7 @@ pub fn finished(dir: &Path) -> Result<Option<Outcome>, TrainError> {
     if !path.exists() {
         return Ok(None);
     }
-    let bad = |what: String| TrainError::BadResult {
-        path: path.clone(),
-        what,
-    };
+    let bad = |what: String| TrainError::BadResult { path: path.clone(), what };
     let bytes = std::fs::read(&path).map_err(|e| bad(e.to_string()))?;
-    serde_json::from_slice(&bytes)
-        .map(Some)
-        .map_err(|e| bad(e.to_string()))
+    serde_json::from_slice(&bytes).map(Some).map_err(|e| bad(e.to_string()))
 }

@@ -14,8 +14,8 @@ use crate::engine::kind::{Checked, Draft, Kind, ParamError, Task, typed};
 use crate::engine::worker::ProgressFile;
 use crate::on_device;
 use crate::paper::config::{
-    DataKind, DeviceChoice, RawBatch, RawData, RawEval, RawInit, RawModel, RawOptimiser, RawProbes, RawRun, RawScaling, RawSchedule,
-    Recompute, RunConfig,
+    DataKind, DeviceChoice, RawBatch, RawData, RawEval, RawInit, RawModel, RawOptimiser, RawProbes, RawRun, RawScaling,
+    RawSchedule, Recompute, RunConfig,
 };
 use crate::paper::data::loader::{Loader, Order};
 use crate::paper::data::shards::Split;
@@ -146,7 +146,11 @@ impl Kind for Train {
             outputs.push(("probes", "probes.jsonl"));
         }
         let outputs = own_outputs(draft, &outputs)?;
-        Ok(Checked { params: serde_json::to_value(&params).expect("parameters are plain data"), outputs, numerics: numerics(device) })
+        Ok(Checked {
+            params: serde_json::to_value(&params).expect("parameters are plain data"),
+            outputs,
+            numerics: numerics(device),
+        })
     }
 
     fn run(&self, task: &Task) -> Result<(), Box<dyn Error + Send + Sync>> {

@@ -7,52 +7,29 @@ fn with(from: &str, to: &str) -> String {
     assert!(SMALL.contains(from), "{from}");
     let sandbox = Sandbox::new().file("run.yaml", &SMALL.replace(from, to));
     let message = sandbox.fails(2, "train run.yaml --out out");
-    assert!(
-        !sandbox.path("out").exists(),
-        "a wrong config leaves no folder"
-    );
+    assert!(!sandbox.path("out").exists(), "a wrong config leaves no folder");
     message
 }
 
 #[test]
 fn wrong_configs() {
     for (from, to, message) in [
-        (
-            "heads: 4",
-            "heads: 5",
-            "run.yaml: `heads` is 5, which does not divide `width` 32; choose a divisor",
-        ),
+        ("heads: 4", "heads: 5", "run.yaml: `heads` is 5, which does not divide `width` 32; choose a divisor"),
         (
             "heads: 4",
             "heads: 32",
             "run.yaml: `width` 32 over `heads` 32 gives heads of width 1; rotary positions need an even width",
         ),
-        (
-            "loops: 3",
-            "loops: 0",
-            "run.yaml: `model.loops` is 0; it must be at least 1",
-        ),
-        (
-            "steps: 30",
-            "steps: 0",
-            "run.yaml: `steps` is 0; it must be at least 1",
-        ),
+        ("loops: 3", "loops: 0", "run.yaml: `model.loops` is 0; it must be at least 1"),
+        ("steps: 30", "steps: 0", "run.yaml: `steps` is 0; it must be at least 1"),
         (
             "steps: 30",
             "steps: 7",
             "run.yaml: `schedule.warmup_steps` is 5 and `schedule.decay_steps` is 5, but the run has only 7 steps; \
              lower one of them or raise `steps`",
         ),
-        (
-            "width: 32",
-            "width: 99999999",
-            "run.yaml: `model.width` is 99999999; sizes above 2^24 are refused",
-        ),
-        (
-            "width: 32",
-            "width: 4194304",
-            "run.yaml: the model would have 140739791028224 parameters; above 10^11 it is refused",
-        ),
+        ("width: 32", "width: 99999999", "run.yaml: `model.width` is 99999999; sizes above 2^24 are refused"),
+        ("width: 32", "width: 4194304", "run.yaml: the model would have 140739791028224 parameters; above 10^11 it is refused"),
         (
             "micro_sequences: 2",
             "micro_sequences: 3",
@@ -63,11 +40,7 @@ fn wrong_configs() {
             "rule: linear, alpha: 0.5",
             "run.yaml: `scaling.alpha` belongs to `rule: power` only; this run has `rule: linear`",
         ),
-        (
-            "rule: linear",
-            "rule: power",
-            "run.yaml: `rule: power` needs `scaling.alpha`, the exponent of 1/N",
-        ),
+        ("rule: linear", "rule: power", "run.yaml: `rule: power` needs `scaling.alpha`, the exponent of 1/N"),
         (
             "rule: linear",
             "rule: sqrt, lambda: 2",
@@ -78,26 +51,10 @@ fn wrong_configs() {
             "vocabulary: 100",
             "run.yaml: `data.kind: bytes` makes token ids up to 255, but `model.vocabulary` is 100; set it to 256 or more",
         ),
-        (
-            "lr: 0.003",
-            "lr: -1",
-            "run.yaml: `optimiser.lr` is -1; it must be a number and not negative",
-        ),
-        (
-            "lr: 0.003",
-            "lr: 1, betas: [0.9, 1]",
-            "run.yaml: `optimiser.betas` holds 1; both must be at least 0 and below 1",
-        ),
-        (
-            "part: [0, 0.8]",
-            "part: [0.8, 0]",
-            "run.yaml: `data.part` is [0.8, 0]; it must be two fractions, 0 <= from < to <= 1",
-        ),
-        (
-            "kind: bytes, path: text.txt, part: [0, 0.8]",
-            "kind: bytes",
-            "run.yaml: `data.kind: bytes` needs `data.path`",
-        ),
+        ("lr: 0.003", "lr: -1", "run.yaml: `optimiser.lr` is -1; it must be a number and not negative"),
+        ("lr: 0.003", "lr: 1, betas: [0.9, 1]", "run.yaml: `optimiser.betas` holds 1; both must be at least 0 and below 1"),
+        ("part: [0, 0.8]", "part: [0.8, 0]", "run.yaml: `data.part` is [0.8, 0]; it must be two fractions, 0 <= from < to <= 1"),
+        ("kind: bytes, path: text.txt, part: [0, 0.8]", "kind: bytes", "run.yaml: `data.kind: bytes` needs `data.path`"),
         (
             "seed: 3",
             "seed: 3\ndevice: cuda",
@@ -122,14 +79,9 @@ fn wrong_configs() {
 
 #[test]
 fn a_vocabulary_smaller_than_a_token_id() {
-    let config = SMALL.replace(
-        "kind: bytes, path: text.txt, part: [0, 0.8]",
-        "kind: text, path: ids.txt",
-    );
+    let config = SMALL.replace("kind: bytes, path: text.txt, part: [0, 0.8]", "kind: text, path: ids.txt");
     let ids: Vec<String> = (0..300).map(|i| (i % 280).to_string()).collect();
-    let sandbox = Sandbox::new()
-        .file("run.yaml", &config)
-        .file("ids.txt", &ids.join(" "));
+    let sandbox = Sandbox::new().file("run.yaml", &config).file("ids.txt", &ids.join(" "));
     assert_eq!(
         sandbox.fails(2, "train run.yaml --out out"),
         "error: the data holds token ids up to 279, but `model.vocabulary` is 256; raise it, or use data made with another tokenizer\n"
@@ -139,22 +91,13 @@ fn a_vocabulary_smaller_than_a_token_id() {
 
 #[test]
 fn data_that_is_absent_too_short_or_no_numbers() {
-    let sandbox = Sandbox::new().file(
-        "run.yaml",
-        &SMALL.replace("path: text.txt, part: [0, 0.8]", "path: gone.txt"),
-    );
+    let sandbox = Sandbox::new().file("run.yaml", &SMALL.replace("path: text.txt, part: [0, 0.8]", "path: gone.txt"));
     assert_eq!(
         sandbox.fails(2, "train run.yaml --out out"),
         "error: cannot read `gone.txt`: No such file or directory (os error 2)\n"
     );
     let sandbox = Sandbox::new()
-        .file(
-            "run.yaml",
-            &SMALL.replace(
-                "kind: bytes, path: text.txt, part: [0, 0.8]",
-                "kind: text, path: ids.txt",
-            ),
-        )
+        .file("run.yaml", &SMALL.replace("kind: bytes, path: text.txt, part: [0, 0.8]", "kind: text, path: ids.txt"))
         .file("ids.txt", "1 2 3\n4 five 6\n");
     assert_eq!(
         sandbox.fails(2, "train run.yaml --out out"),
@@ -220,16 +163,9 @@ fn a_truncated_or_foreign_checkpoint() {
     ] {
         std::fs::write(sandbox.path("out/checkpoint.safetensors"), &whole[..keep]).unwrap();
         let before = contents(&sandbox.path("out"));
-        let expected =
-            format!("error: `out/checkpoint.safetensors` is no whole checkpoint: {message}\n");
-        assert_eq!(
-            sandbox.fails(2, "train run.yaml --out out --resume"),
-            expected
-        );
-        assert_eq!(
-            sandbox.fails(2, "eval out/checkpoint.safetensors --ids text.txt"),
-            expected
-        );
+        let expected = format!("error: `out/checkpoint.safetensors` is no whole checkpoint: {message}\n");
+        assert_eq!(sandbox.fails(2, "train run.yaml --out out --resume"), expected);
+        assert_eq!(sandbox.fails(2, "eval out/checkpoint.safetensors --ids text.txt"), expected);
         assert!(before == contents(&sandbox.path("out")));
     }
     std::fs::write(sandbox.path("out/checkpoint.safetensors"), &whole).unwrap();

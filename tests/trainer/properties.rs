@@ -20,26 +20,16 @@ fn run(change: impl Fn(&mut Value)) -> RunConfig {
         "data": {"kind": "random"},
     });
     change(&mut run);
-    serde_json::from_value::<RawRun>(run)
-        .unwrap()
-        .check()
-        .unwrap()
+    serde_json::from_value::<RawRun>(run).unwrap().check().unwrap()
 }
 
 fn source(config: &RunConfig) -> Box<RandomSource> {
     let (vocabulary, period) = (config.model.vocabulary, config.raw.batch.sequences);
-    Box::new(RandomSource {
-        seed: 1,
-        vocabulary,
-        period,
-        position: Default::default(),
-    })
+    Box::new(RandomSource { seed: 1, vocabulary, period, position: Default::default() })
 }
 
 fn batch(config: &RunConfig) -> Batch {
-    source(config)
-        .next_batch(config.raw.batch.sequences, config.seq_len)
-        .unwrap()
+    source(config).next_batch(config.raw.batch.sequences, config.seq_len).unwrap()
 }
 
 fn model(config: &RunConfig) -> Model<Cpu> {
@@ -47,14 +37,8 @@ fn model(config: &RunConfig) -> Model<Cpu> {
 }
 
 fn gradients(model: &Model<Cpu>, batch: &Batch) -> (f64, Vec<Vec<f32>>) {
-    let (loss, mut grads) = model
-        .loss_and_gradients(batch, 0.01, Gradients::leaky())
-        .unwrap();
-    let all = model
-        .weights()
-        .iter()
-        .map(|w| grads.get_or_alloc_mut(*w).unwrap().to_vec())
-        .collect();
+    let (loss, mut grads) = model.loss_and_gradients(batch, 0.01, Gradients::leaky()).unwrap();
+    let all = model.weights().iter().map(|w| grads.get_or_alloc_mut(*w).unwrap().to_vec()).collect();
     (loss, all)
 }
 
@@ -63,21 +47,13 @@ fn trained(config: RunConfig) -> (Vec<f64>, Vec<Vec<f32>>) {
     let source = source(&config);
     let steps = config.steps;
     let mut trainer = Trainer::new(&Cpu::default(), config, source).unwrap();
-    let losses = (0..steps)
-        .map(|_| trainer.step().unwrap().metrics.loss)
-        .collect();
-    (
-        losses,
-        trainer.model.weights().iter().map(|w| w.as_vec()).collect(),
-    )
+    let losses = (0..steps).map(|_| trainer.step().unwrap().metrics.loss).collect();
+    (losses, trainer.model.weights().iter().map(|w| w.as_vec()).collect())
 }
 
 fn near(found: &[f32], expected: &[f32], tolerance: f32) -> bool {
     let size = expected.iter().fold(0.0_f32, |m, x| m.max(x.abs()));
-    found
-        .iter()
-        .zip(expected)
-        .all(|(a, b)| (a - b).abs() <= tolerance * size)
+    found.iter().zip(expected).all(|(a, b)| (a - b).abs() <= tolerance * size)
 }
 
 #[test]
@@ -89,39 +65,22 @@ fn one_loop_equals_the_plain_transformer() {
         r["scaling"]["rule"] = json!("none");
     });
     let batch = batch(&looped);
-    assert_eq!(
-        gradients(&model(&looped), &batch),
-        gradients(&model(&plain), &batch)
-    );
+    assert_eq!(gradients(&model(&looped), &batch), gradients(&model(&plain), &batch));
 }
 
 /// A deep model whose copies are all equal to the stack of a looped one.
 fn unrolled(looped: &Model<Cpu>) -> Model<Cpu> {
     let mut config = looped.config;
     config.sharing = Sharing::Deep;
-    let names: Vec<String> = parameters(&looped.config)
-        .into_iter()
-        .map(|(name, ..)| name)
-        .collect();
-    Model::from_values::<ModelError>(
-        &Cpu::default(),
-        config,
-        looped.branch_scale,
-        |name, _, _| {
-            let shared = match name
-                .strip_prefix("blocks.")
-                .and_then(|rest| rest.split_once('.'))
-            {
-                None => name.to_owned(),
-                Some((block, rest)) => format!(
-                    "blocks.{}.{rest}",
-                    block.parse::<usize>().unwrap() % config.depth
-                ),
-            };
-            let index = names.iter().position(|n| *n == shared).unwrap();
-            Ok(looped.weights()[index].as_vec())
-        },
-    )
+    let names: Vec<String> = parameters(&looped.config).into_iter().map(|(name, ..)| name).collect();
+    Model::from_values::<ModelError>(&Cpu::default(), config, looped.branch_scale, |name, _, _| {
+        let shared = match name.strip_prefix("blocks.").and_then(|rest| rest.split_once('.')) {
+            None => name.to_owned(),
+            Some((block, rest)) => format!("blocks.{}.{rest}", block.parse::<usize>().unwrap() % config.depth),
+        };
+        let index = names.iter().position(|n| *n == shared).unwrap();
+        Ok(looped.weights()[index].as_vec())
+    })
     .unwrap()
 }
 
@@ -139,9 +98,7 @@ fn the_gradient_of_shared_weights_is_the_sum_over_visits() {
     for i in 0..per_visit {
         let mut sum = vec![0.0; shared[1 + i].len()];
         for visit in 0..config.model.loops {
-            sum.iter_mut()
-                .zip(&separate[1 + visit * per_visit + i])
-                .for_each(|(s, g)| *s += g);
+            sum.iter_mut().zip(&separate[1 + visit * per_visit + i]).for_each(|(s, g)| *s += g);
         }
         // The looped model adds visit by visit inside one buffer: another order, a few roundings.
         assert!(near(&shared[1 + i], &sum, 2e-6), "weight {i} of the stack");
@@ -161,22 +118,15 @@ fn at_the_reference_depth_and_one_loop_all_rules_give_the_same_bits() {
     assert_eq!(none, with(json!({"rule": "sqrt"})));
     assert_eq!(none, with(json!({"rule": "linear"})));
     assert_eq!(none, with(json!({"rule": "power", "alpha": 0.7})));
-    assert_eq!(
-        none,
-        with(json!({"rule": "factorised", "reference_depth": 2}))
-    );
-    assert_ne!(
-        none,
-        with(json!({"rule": "factorised", "reference_depth": 1}))
-    );
+    assert_eq!(none, with(json!({"rule": "factorised", "reference_depth": 2})));
+    assert_ne!(none, with(json!({"rule": "factorised", "reference_depth": 1})));
 }
 
 #[test]
 fn micro_batches_add_up_to_the_large_batch() {
     let (losses, weights) = trained(run(|_| ()));
     for micro in [1, 2] {
-        let (micro_losses, micro_weights) =
-            trained(run(|r| r["batch"]["micro_sequences"] = json!(micro)));
+        let (micro_losses, micro_weights) = trained(run(|r| r["batch"]["micro_sequences"] = json!(micro)));
         for (a, b) in losses.iter().zip(&micro_losses) {
             assert!((a / b - 1.0).abs() < 1e-5, "{a} against {b}");
         }
@@ -196,11 +146,7 @@ fn micro_batches_add_up_to_the_large_batch() {
         grads = model.loss_and_gradients(&part, 0.01, grads).unwrap().1;
     }
     for (weight, expected) in model.weights().iter().zip(gradients(&model, &whole).1) {
-        assert!(near(
-            grads.get_or_alloc_mut(*weight).unwrap(),
-            &expected,
-            2e-6
-        ));
+        assert!(near(grads.get_or_alloc_mut(*weight).unwrap(), &expected, 2e-6));
     }
 }
 
@@ -231,11 +177,7 @@ fn one_two_and_four_threads_give_the_same_bits() {
     };
     let one = with_threads(Some(1), || trained(config())).unwrap();
     for threads in [2, 4] {
-        assert_eq!(
-            one,
-            with_threads(Some(threads), || trained(config())).unwrap(),
-            "{threads} threads"
-        );
+        assert_eq!(one, with_threads(Some(threads), || trained(config())).unwrap(), "{threads} threads");
     }
 }
 
@@ -252,10 +194,7 @@ fn the_loss_at_initialisation_is_the_log_of_the_vocabulary_plus_half_the_varianc
     let mean = losses.iter().sum::<f32>() / losses.len() as f32;
     let variance = 768.0 * (0.02 * 0.98658_f32).powi(2); // cutting at 3 sigma leaves 0.98658 of the std
     // The targets' own logits, 512 of them with an std of 0.55, leave 0.024.
-    assert!(
-        (mean - 5003_f32.ln() - variance / 2.0).abs() < 0.08,
-        "{mean}"
-    );
+    assert!((mean - 5003_f32.ln() - variance / 2.0).abs() < 0.08, "{mean}");
 }
 
 #[test]
@@ -266,29 +205,14 @@ fn a_run_that_explodes_is_a_result() {
     });
     let source = source(&config);
     let mut trainer = Trainer::new(&Cpu::default(), config, source).unwrap();
-    let report = (0..50)
-        .map(|_| trainer.step().unwrap())
-        .find(|report| report.diverged)
-        .expect("it diverges");
+    let report = (0..50).map(|_| trainer.step().unwrap()).find(|report| report.diverged).expect("it diverges");
     assert!(!report.metrics.loss.is_finite() || !report.metrics.grad_norm.is_finite());
 }
 
 #[test]
 fn the_config_in_the_docs_is_valid() {
     let docs = include_str!("../../docs/trainer.md");
-    let yaml = docs
-        .split("```yaml")
-        .nth(1)
-        .unwrap()
-        .split("```")
-        .next()
-        .unwrap();
-    let config = serde_yaml::from_str::<RawRun>(yaml)
-        .unwrap()
-        .check()
-        .unwrap();
-    assert_eq!(
-        (config.micro_batches, config.scaling.branch_scale()),
-        (4, 0.25)
-    );
+    let yaml = docs.split("```yaml").nth(1).unwrap().split("```").next().unwrap();
+    let config = serde_yaml::from_str::<RawRun>(yaml).unwrap().check().unwrap();
+    assert_eq!((config.micro_batches, config.scaling.branch_scale()), (4, 0.25));
 }

@@ -24,18 +24,8 @@ probes: {every_steps: 6, cosines: true, branches: true, gradients: true}
 
 impl Sandbox {
     pub fn new() -> Self {
-        let sandbox = Self {
-            dir: tempfile::tempdir().unwrap(),
-        };
-        let text: String = (0..400)
-            .map(|i| {
-                format!(
-                    "line {i} has the square {} and the cube {}.\n",
-                    i * i,
-                    i * i * i
-                )
-            })
-            .collect();
+        let sandbox = Self { dir: tempfile::tempdir().unwrap() };
+        let text: String = (0..400).map(|i| format!("line {i} has the square {} and the cube {}.\n", i * i, i * i * i)).collect();
         sandbox.file("text.txt", &text)
     }
 
@@ -55,9 +45,7 @@ impl Sandbox {
     /// The program with these words as arguments, ready to start.
     pub fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_repro"));
-        command
-            .args(arguments.split_whitespace())
-            .current_dir(self.dir.path());
+        command.args(arguments.split_whitespace()).current_dir(self.dir.path());
         command
     }
 
@@ -68,11 +56,7 @@ impl Sandbox {
     /// Runs a command that must succeed and returns what it printed.
     pub fn ok(&self, arguments: &str) -> String {
         let output = self.run(arguments);
-        assert!(
-            output.status.success(),
-            "{arguments}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -91,12 +75,7 @@ pub fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
         .unwrap()
         .map(|entry| entry.unwrap())
         .filter(|entry| entry.file_type().unwrap().is_file() && entry.file_name() != "timing.jsonl")
-        .map(|entry| {
-            (
-                entry.file_name().into_string().unwrap(),
-                std::fs::read(entry.path()).unwrap(),
-            )
-        })
+        .map(|entry| (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap()))
         .collect();
     all.sort();
     all

@@ -21,29 +21,20 @@ impl AdamW for Cpu {
             return super::define(weight, moments, grads, step);
         }
         let grad: &[f32] = grads.get_or_alloc_mut(&*weight)?;
-        let (weight, mean, square) = (
-            as_mut_slice(weight),
-            as_mut_slice(&mut moments.mean),
-            as_mut_slice(&mut moments.square),
-        );
+        let (weight, mean, square) = (as_mut_slice(weight), as_mut_slice(&mut moments.mean), as_mut_slice(&mut moments.square));
         if weight.len() > PIECE && rayon::current_num_threads() > 1 {
             weight
                 .par_chunks_mut(PIECE)
                 .zip(mean.par_chunks_mut(PIECE))
                 .zip(square.par_chunks_mut(PIECE).zip(grad.par_chunks(PIECE)))
-                .for_each(|((weight, mean), (square, grad))| {
-                    update(weight, mean, square, grad, step)
-                });
+                .for_each(|((weight, mean), (square, grad))| update(weight, mean, square, grad, step));
         } else {
             update(weight, mean, square, grad, step);
         }
         Ok(())
     }
 
-    fn grad_sum_squares(
-        weight: &Matrix<Self>,
-        grads: &mut Gradients<f32, Self>,
-    ) -> Result<f64, Self::Err> {
+    fn grad_sum_squares(weight: &Matrix<Self>, grads: &mut Gradients<f32, Self>) -> Result<f64, Self::Err> {
         if oracle::on() {
             return super::define_sum_squares(weight, grads);
         }
@@ -57,13 +48,7 @@ impl AdamW for Cpu {
     }
 }
 
-fn update(
-    weight: &mut [f32],
-    mean: &mut [f32],
-    square: &mut [f32],
-    grad: &[f32],
-    step: &AdamWStep,
-) {
+fn update(weight: &mut [f32], mean: &mut [f32], square: &mut [f32], grad: &[f32], step: &AdamWStep) {
     math::adamw(
         weight,
         mean,

@@ -43,29 +43,15 @@ impl CausalAttention for Cpu {
         let (qkv, mut tape) = qkv.split_tape();
         let dev = qkv.device().clone();
         let (n_rows, three_widths) = *qkv.shape();
-        let layout = Layout {
-            seq_len,
-            heads,
-            width: three_widths / 3,
-        };
+        let layout = Layout { seq_len, heads, width: three_widths / 3 };
         assert_eq!(n_rows % seq_len, 0, "attention: whole sequences");
-        assert_eq!(
-            layout.width % (2 * heads),
-            0,
-            "attention: heads of even width divide the model width"
-        );
-        assert!(
-            rope.cos.shape().0 >= seq_len,
-            "attention: the rope table covers the sequence"
-        );
+        assert_eq!(layout.width % (2 * heads), 0, "attention: heads of even width divide the model width");
+        assert!(rope.cos.shape().0 >= seq_len, "attention: the rope table covers the sequence");
         let tasks = n_rows / seq_len * heads;
         let heads_out = rows::map_tasks(tasks, |i| forward_head(as_slice(&qkv), rope, layout, i));
         let mut out = vec![0.0; n_rows * layout.width];
         join_heads(&mut out, layout, layout.width, |i, _| &heads_out[i].0);
-        let log_sums: Vec<Vec<f32>> = heads_out
-            .into_iter()
-            .map(|(_, log_sums)| log_sums)
-            .collect();
+        let log_sums: Vec<Vec<f32>> = heads_out.into_iter().map(|(_, log_sums)| log_sums).collect();
         let y = dev.try_tensor_from_vec(out, (n_rows, layout.width))?;
         if T::OWNS_TAPE {
             let rope = rope.clone();
@@ -73,22 +59,9 @@ impl CausalAttention for Cpu {
             tape.add_backward_op(move |grads| {
                 let dy = take_grad!(grads, &saved, &dev);
                 let parts = rows::map_tasks(tasks, |i| {
-                    backward_head(
-                        as_slice(&qkv),
-                        as_slice(&saved),
-                        &dy,
-                        &log_sums[i],
-                        &rope,
-                        layout,
-                        i,
-                    )
+                    backward_head(as_slice(&qkv), as_slice(&saved), &dy, &log_sums[i], &rope, layout, i)
                 });
-                join_heads(
-                    grads.get_or_alloc_mut(&qkv)?,
-                    layout,
-                    3 * layout.width,
-                    |i, part| &parts[i][part],
-                );
+                join_heads(grads.get_or_alloc_mut(&qkv)?, layout, 3 * layout.width, |i, part| &parts[i][part]);
                 Ok(())
             });
         }
@@ -97,12 +70,7 @@ impl CausalAttention for Cpu {
 }
 
 /// Adds every head's (T, K) numbers into its columns of `out`; columns are `stride / D` parts of D. A task is a sequence.
-fn join_heads<'a>(
-    out: &mut [f32],
-    layout: Layout,
-    stride: usize,
-    head: impl Fn(usize, usize) -> &'a Vec<f32> + Sync,
-) {
+fn join_heads<'a>(out: &mut [f32], layout: Layout, stride: usize, head: impl Fn(usize, usize) -> &'a Vec<f32> + Sync) {
     let k = layout.head_width();
     rows::for_pieces(out, layout.seq_len * stride, |sequence, out| {
         for part in 0..stride / layout.width {
@@ -115,27 +83,13 @@ fn join_heads<'a>(
 }
 
 /// One head's columns of `part` (0 query, 1 key, 2 value) as a contiguous (T, K).
-fn copy_head(
-    qkv: &[f32],
-    rope: &RopeTable<Cpu>,
-    layout: Layout,
-    task: usize,
-    part: usize,
-) -> Vec<f32> {
+fn copy_head(qkv: &[f32], rope: &RopeTable<Cpu>, layout: Layout, task: usize, part: usize) -> Vec<f32> {
     let (sequence, head) = layout.task(task);
     let (k, stride) = (layout.head_width(), 3 * layout.width);
     let mut out = vec![0.0; layout.seq_len * k];
     let source = &qkv[sequence * layout.seq_len * stride + part * layout.width + head * k..];
     if part < 2 {
-        math::rotate_rows(
-            source,
-            stride,
-            as_slice(&rope.cos),
-            as_slice(&rope.sin),
-            1.0,
-            &mut out,
-            k,
-        );
+        math::rotate_rows(source, stride, as_slice(&rope.cos), as_slice(&rope.sin), 1.0, &mut out, k);
     } else {
         for (t, out) in out.chunks_exact_mut(k).enumerate() {
             out.copy_from_slice(&source[t * stride..][..k]);
@@ -145,12 +99,7 @@ fn copy_head(
 }
 
 /// The head's output (T, K) and the log-sum of each query's scores.
-fn forward_head(
-    qkv: &[f32],
-    rope: &RopeTable<Cpu>,
-    layout: Layout,
-    task: usize,
-) -> (Vec<f32>, Vec<f32>) {
+fn forward_head(qkv: &[f32], rope: &RopeTable<Cpu>, layout: Layout, task: usize) -> (Vec<f32>, Vec<f32>) {
     let (t, k) = (layout.seq_len, layout.head_width());
     let [query, key, value] = [0, 1, 2].map(|part| copy_head(qkv, rope, layout, task, part));
     let factor = 1.0 / (k as f32).sqrt();
@@ -160,27 +109,13 @@ fn forward_head(
     for start in (0..t).step_by(BLOCK) {
         let end = (start + BLOCK).min(t);
         let scores = &mut scores[..(end - start) * end];
-        matmul_serial(
-            scores,
-            end,
-            false,
-            View::new(&query[start * k..], end - start, k),
-            View::new(&key, end, k).t(),
-            factor,
-        );
+        matmul_serial(scores, end, false, View::new(&query[start * k..], end - start, k), View::new(&key, end, k).t(), factor);
         for (i, row) in (start..end).zip(scores.chunks_exact_mut(end)) {
             let (seen, future) = row.split_at_mut(i + 1);
             log_sums[i] = math::softmax(seen);
             future.fill(0.0);
         }
-        matmul_serial(
-            &mut out[start * k..],
-            k,
-            false,
-            View::new(scores, end - start, end),
-            View::new(&value, end, k),
-            1.0,
-        );
+        matmul_serial(&mut out[start * k..], k, false, View::new(scores, end - start, end), View::new(&value, end, k), 1.0);
     }
     (out, log_sums)
 }
@@ -211,27 +146,9 @@ fn backward_head(
         let dscores = &mut dscores[..n * end];
         let query = View::new(&query[start * k..], n, k);
         let dout_block = View::strided(&dout[offset + start * width..], n, k, width);
-        matmul_serial(
-            weights,
-            end,
-            false,
-            query,
-            View::new(&key, end, k).t(),
-            factor,
-        );
-        matmul_serial(
-            dscores,
-            end,
-            false,
-            dout_block,
-            View::new(&value, end, k).t(),
-            1.0,
-        );
-        for (i, (row, drow)) in (start..end).zip(
-            weights
-                .chunks_exact_mut(end)
-                .zip(dscores.chunks_exact_mut(end)),
-        ) {
+        matmul_serial(weights, end, false, query, View::new(&key, end, k).t(), factor);
+        matmul_serial(dscores, end, false, dout_block, View::new(&value, end, k).t(), 1.0);
+        for (i, (row, drow)) in (start..end).zip(weights.chunks_exact_mut(end).zip(dscores.chunks_exact_mut(end))) {
             let (seen, future) = row.split_at_mut(i + 1);
             let (dseen, dfuture) = drow.split_at_mut(i + 1);
             math::softmax_known(seen, log_sums[i]);
@@ -242,42 +159,13 @@ fn backward_head(
             future.fill(0.0);
             dfuture.fill(0.0);
         }
-        matmul_serial(
-            &mut dquery[start * k..],
-            k,
-            false,
-            View::new(dscores, n, end),
-            View::new(&key, end, k),
-            1.0,
-        );
-        matmul_serial(
-            &mut dkey,
-            k,
-            true,
-            View::new(dscores, n, end).t(),
-            query,
-            1.0,
-        );
-        matmul_serial(
-            &mut dvalue,
-            k,
-            true,
-            View::new(weights, n, end).t(),
-            dout_block,
-            1.0,
-        );
+        matmul_serial(&mut dquery[start * k..], k, false, View::new(dscores, n, end), View::new(&key, end, k), 1.0);
+        matmul_serial(&mut dkey, k, true, View::new(dscores, n, end).t(), query, 1.0);
+        matmul_serial(&mut dvalue, k, true, View::new(weights, n, end).t(), dout_block, 1.0);
     }
     let unrotate = |x: Vec<f32>| {
         let mut out = vec![0.0; t * k];
-        math::rotate_rows(
-            &x,
-            k,
-            as_slice(&rope.cos),
-            as_slice(&rope.sin),
-            -1.0,
-            &mut out,
-            k,
-        );
+        math::rotate_rows(&x, k, as_slice(&rope.cos), as_slice(&rope.sin), -1.0, &mut out, k);
         out
     };
     [unrotate(dquery), unrotate(dkey), dvalue]

@@ -32,10 +32,7 @@ impl CausalAttention for Cuda {}
 pub fn define<D: Device<f32>, T: Tape<f32, D>>(
     qkv: Matrix<D, T>,
     table: &RopeTable<D>,
-    Heads {
-        seq_len: t,
-        heads: h,
-    }: Heads,
+    Heads { seq_len: t, heads: h }: Heads,
 ) -> Result<Matrix<D, T>, D::Err> {
     let (rows, three_widths) = *qkv.shape();
     let width = three_widths / 3;
@@ -44,21 +41,20 @@ pub fn define<D: Device<f32>, T: Tape<f32, D>>(
     let (qkv, tape) = qkv.split_tape();
     // Columns i*D..(i+1)*D as (B, H, T, K).
     let part = |i: usize| {
-        qkv.retaped::<T>()
-            .try_slice((.., i * width..(i + 1) * width))?
-            .try_reshape_like(&(b, t, h, k))?
-            .try_permute::<(usize, usize, usize, usize), Axes4<0, 2, 1, 3>>()
+        qkv.retaped::<T>().try_slice((.., i * width..(i + 1) * width))?.try_reshape_like(&(b, t, h, k))?.try_permute::<(
+            usize,
+            usize,
+            usize,
+            usize,
+        ), Axes4<0, 2, 1, 3>>(
+        )
     };
     let query = rope::define(part(0)?, table)?;
     let key = rope::define(part(1)?, table)?;
     let value = part(2)?;
-    let scores = query
-        .try_matmul(key.try_permute::<_, Axes4<0, 1, 3, 2>>()?)?
-        .try_mul(1.0 / (k as f32).sqrt())?;
+    let scores = query.try_matmul(key.try_permute::<_, Axes4<0, 1, 3, 2>>()?)?.try_mul(1.0 / (k as f32).sqrt())?;
     let mask: Matrix<D> = dev.try_upper_tri_like(&(t, t), f32::NEG_INFINITY, 1)?;
-    let weights = scores
-        .try_add(mask.try_broadcast_like::<_, Axes2<0, 1>>(&(b, h, t, t))?)?
-        .try_softmax::<Axis<3>>()?;
+    let weights = scores.try_add(mask.try_broadcast_like::<_, Axes2<0, 1>>(&(b, h, t, t))?)?.try_softmax::<Axis<3>>()?;
     let joined = weights
         .try_matmul(value)?
         .try_permute::<(usize, usize, usize, usize), Axes4<0, 2, 1, 3>>()?
@@ -76,12 +72,7 @@ mod tests {
         // The last spans more than one block of queries.
         for (batch, seq_len, heads, head_width) in [(1, 1, 1, 2), (2, 5, 3, 6), (3, 70, 2, 4)] {
             let rope = RopeTable::new(&dev, seq_len, head_width, 100.0).expect("memory");
-            let inputs = [check::matrix(
-                &dev,
-                batch * seq_len,
-                3 * heads * head_width,
-                1,
-            )];
+            let inputs = [check::matrix(&dev, batch * seq_len, 3 * heads * head_width, 1)];
             let heads = Heads { seq_len, heads };
             check::check(
                 &inputs,
@@ -104,16 +95,7 @@ mod tests {
             let mut numbers = check::numbers(70 * 12, 1);
             numbers[69 * 12..].fill(last);
             let qkv = dev.tensor_from_vec(numbers, (70, 12));
-            Cpu::causal_attention(
-                qkv,
-                &rope,
-                Heads {
-                    seq_len: 70,
-                    heads: 1,
-                },
-            )
-            .expect("memory")
-            .as_vec()
+            Cpu::causal_attention(qkv, &rope, Heads { seq_len: 70, heads: 1 }).expect("memory").as_vec()
         };
         assert_eq!(run(0.0)[..69 * 4], run(5.0)[..69 * 4]);
     }

@@ -19,32 +19,17 @@ impl<'a> View<'a> {
     }
 
     pub fn strided(data: &'a [f32], rows: usize, cols: usize, row_stride: usize) -> Self {
-        Self {
-            data,
-            rows,
-            cols,
-            row_stride,
-            col_stride: 1,
-        }
+        Self { data, rows, cols, row_stride, col_stride: 1 }
     }
 
     /// The transpose.
     pub fn t(self) -> Self {
-        Self {
-            rows: self.cols,
-            cols: self.rows,
-            row_stride: self.col_stride,
-            col_stride: self.row_stride,
-            ..self
-        }
+        Self { rows: self.cols, cols: self.rows, row_stride: self.col_stride, col_stride: self.row_stride, ..self }
     }
 
     fn assert_inside(&self) {
         let last = (self.rows - 1) * self.row_stride + (self.cols - 1) * self.col_stride;
-        assert!(
-            last < self.data.len(),
-            "matmul: a view ends inside its slice"
-        );
+        assert!(last < self.data.len(), "matmul: a view ends inside its slice");
     }
 }
 
@@ -58,14 +43,7 @@ pub fn matmul(out: &mut [f32], out_stride: usize, accumulate: bool, a: View, b: 
 }
 
 /// [`matmul`] on the calling thread, for kernels which split their work themselves.
-pub fn matmul_serial(
-    out: &mut [f32],
-    out_stride: usize,
-    accumulate: bool,
-    a: View,
-    b: View,
-    factor: f32,
-) {
+pub fn matmul_serial(out: &mut [f32], out_stride: usize, accumulate: bool, a: View, b: View, factor: f32) {
     matmul_with(out, out_stride, accumulate, a, b, factor, Parallelism::None);
 }
 
@@ -78,15 +56,7 @@ pub fn product(a: View, b: View, factor: f32) -> Vec<f32> {
         // SAFETY: `check` bounds the views; the new buffer has room for a.rows rows of b.cols numbers and overlaps nothing.
         // gemm does not read its output when told not to, and writes every element, so that `len` elements are initialised.
         unsafe {
-            call_gemm(
-                out.as_mut_ptr(),
-                b.cols,
-                false,
-                a,
-                b,
-                factor,
-                parallelism(a, b),
-            );
+            call_gemm(out.as_mut_ptr(), b.cols, false, a, b, factor, parallelism(a, b));
             out.set_len(len);
         }
     }
@@ -108,54 +78,22 @@ fn check(a: View, b: View) {
     b.assert_inside();
 }
 
-fn matmul_with(
-    out: &mut [f32],
-    out_stride: usize,
-    accumulate: bool,
-    a: View,
-    b: View,
-    factor: f32,
-    parallelism: Parallelism,
-) {
+fn matmul_with(out: &mut [f32], out_stride: usize, accumulate: bool, a: View, b: View, factor: f32, parallelism: Parallelism) {
     if a.rows == 0 || b.cols == 0 {
         return;
     }
     check(a, b);
-    assert!(
-        b.cols <= out_stride,
-        "matmul: rows of the output do not overlap"
-    );
-    assert!(
-        (a.rows - 1) * out_stride + b.cols <= out.len(),
-        "matmul: the output ends inside its slice"
-    );
+    assert!(b.cols <= out_stride, "matmul: rows of the output do not overlap");
+    assert!((a.rows - 1) * out_stride + b.cols <= out.len(), "matmul: the output ends inside its slice");
     // SAFETY: the assertions above bound every address gemm touches; `out` is borrowed for writing and so cannot overlap
     // `a` or `b`.
-    unsafe {
-        call_gemm(
-            out.as_mut_ptr(),
-            out_stride,
-            accumulate,
-            a,
-            b,
-            factor,
-            parallelism,
-        )
-    }
+    unsafe { call_gemm(out.as_mut_ptr(), out_stride, accumulate, a, b, factor, parallelism) }
 }
 
 /// # Safety
 /// Both views end inside their slices, agree on the inner size, and `out` has room for a.rows rows of b.cols numbers,
 /// `out_stride` apart; `out` is initialised if `accumulate`.
-unsafe fn call_gemm(
-    out: *mut f32,
-    out_stride: usize,
-    accumulate: bool,
-    a: View,
-    b: View,
-    factor: f32,
-    parallelism: Parallelism,
-) {
+unsafe fn call_gemm(out: *mut f32, out_stride: usize, accumulate: bool, a: View, b: View, factor: f32, parallelism: Parallelism) {
     // SAFETY: what gemm asks is what this function asks.
     unsafe {
         gemm::gemm(
@@ -190,49 +128,26 @@ mod tests {
     fn shapes() -> Vec<(usize, usize, usize)> {
         let mut state = 1_u64;
         let mut below = |n: u64| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             ((state >> 33) % n) as usize + 1
         };
-        let mut shapes = vec![
-            (3, 700, 1000),
-            (1, 300, 2000),
-            (512, 1, 900),
-            (97, 2, 4000),
-            (256, 64, 512),
-        ];
+        let mut shapes = vec![(3, 700, 1000), (1, 300, 2000), (512, 1, 900), (97, 2, 4000), (256, 64, 512)];
         shapes.extend((0..60).map(|_| (below(200), below(200), below(700))));
         shapes
     }
 
     #[test]
     fn results_do_not_depend_on_the_number_of_threads() {
-        let pool = |threads: usize| {
-            rayon::ThreadPoolBuilder::new()
-                .num_threads(threads)
-                .build()
-                .expect("a thread pool")
-        };
+        let pool = |threads: usize| rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a thread pool");
         let pools = [1, 2, 3, 4].map(pool);
         for (m, n, k) in shapes() {
             let fill = |len: usize, salt: usize| -> Vec<f32> {
-                (0..len)
-                    .map(|i| (((i * 7919 + salt) % 1013) as f32 - 506.0) / 300.0)
-                    .collect()
+                (0..len).map(|i| (((i * 7919 + salt) % 1013) as f32 - 506.0) / 300.0).collect()
             };
             let (a, b) = (fill(m * k, 1), fill(k * n, 2));
             for layout in 0..4 {
-                let a = if layout & 1 == 0 {
-                    View::new(&a, m, k)
-                } else {
-                    View::new(&a, k, m).t()
-                };
-                let b = if layout & 2 == 0 {
-                    View::new(&b, k, n)
-                } else {
-                    View::new(&b, n, k).t()
-                };
+                let a = if layout & 1 == 0 { View::new(&a, m, k) } else { View::new(&a, k, m).t() };
+                let b = if layout & 2 == 0 { View::new(&b, k, n) } else { View::new(&b, n, k).t() };
                 let results = pools.each_ref().map(|pool| {
                     let mut sum = vec![0.5; m * n];
                     let new = pool.install(|| {
@@ -243,10 +158,7 @@ mod tests {
                     sum.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
                 });
                 for (result, threads) in results[1..].iter().zip(2..) {
-                    assert!(
-                        results[0] == *result,
-                        "{m} x {n} x {k}, layout {layout}, {threads} threads"
-                    );
+                    assert!(results[0] == *result, "{m} x {n} x {k}, layout {layout}, {threads} threads");
                 }
             }
         }

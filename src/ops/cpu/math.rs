@@ -194,17 +194,10 @@ fn max_of(x: &[f32]) -> f32 {
     let tail = pieces.remainder();
     for piece in pieces {
         for i in 0..LANES {
-            lanes[i] = if piece[i] > lanes[i] {
-                piece[i]
-            } else {
-                lanes[i]
-            };
+            lanes[i] = if piece[i] > lanes[i] { piece[i] } else { lanes[i] };
         }
     }
-    lanes
-        .iter()
-        .chain(tail)
-        .fold(f32::NEG_INFINITY, |m, &x| if x > m { x } else { m })
+    lanes.iter().chain(tail).fold(f32::NEG_INFINITY, |m, &x| if x > m { x } else { m })
 }
 
 vectorised! {
@@ -323,10 +316,7 @@ mod tests {
             let truth = f64::from(x).exp();
             worst = worst.max((f64::from(exp(x)) - truth).abs() / truth);
         }
-        assert!(
-            worst < 2.0 * f64::from(f32::EPSILON),
-            "relative error {worst}"
-        );
+        assert!(worst < 2.0 * f64::from(f32::EPSILON), "relative error {worst}");
         assert_eq!(exp(f32::NEG_INFINITY), 0.0);
         assert_eq!(exp(f32::INFINITY), exp(88.0));
         assert!(exp(f32::NAN).is_nan());

@@ -20,9 +20,7 @@ fn parallel(len: usize) -> bool {
 pub fn for_rows(out: &mut [f32], width: usize, f: impl Fn(usize, &mut [f32]) + Sync) {
     let rows = rows_per_piece(width);
     if parallel(out.len()) {
-        out.par_chunks_mut(rows * width)
-            .enumerate()
-            .for_each(|(i, piece)| f(i * rows, piece));
+        out.par_chunks_mut(rows * width).enumerate().for_each(|(i, piece)| f(i * rows, piece));
     } else {
         f(0, out);
     }
@@ -31,24 +29,14 @@ pub fn for_rows(out: &mut [f32], width: usize, f: impl Fn(usize, &mut [f32]) + S
 /// Calls `f(index, piece)` for pieces of `out` of exactly this length.
 pub fn for_pieces(out: &mut [f32], length: usize, f: impl Fn(usize, &mut [f32]) + Sync) {
     if parallel(out.len()) {
-        out.par_chunks_mut(length)
-            .enumerate()
-            .for_each(|(i, piece)| f(i, piece));
+        out.par_chunks_mut(length).enumerate().for_each(|(i, piece)| f(i, piece));
     } else {
-        out.chunks_mut(length)
-            .enumerate()
-            .for_each(|(i, piece)| f(i, piece));
+        out.chunks_mut(length).enumerate().for_each(|(i, piece)| f(i, piece));
     }
 }
 
 /// As [`for_rows`] with a second output of another width.
-pub fn for_rows2(
-    a: &mut [f32],
-    a_width: usize,
-    b: &mut [f32],
-    b_width: usize,
-    f: impl Fn(usize, &mut [f32], &mut [f32]) + Sync,
-) {
+pub fn for_rows2(a: &mut [f32], a_width: usize, b: &mut [f32], b_width: usize, f: impl Fn(usize, &mut [f32], &mut [f32]) + Sync) {
     let rows = rows_per_piece(a_width.max(b_width));
     if parallel(a.len().max(b.len())) {
         a.par_chunks_mut(rows * a_width)
@@ -69,11 +57,8 @@ pub fn sum_over_rows(total: &mut [f32], rows: usize, f: impl Fn(usize, usize, &m
         partial
     };
     let pieces = rows.div_ceil(SUM_ROWS);
-    let partials: Vec<Vec<f32>> = if parallel(rows * width) {
-        (0..pieces).into_par_iter().map(one).collect()
-    } else {
-        (0..pieces).map(one).collect()
-    };
+    let partials: Vec<Vec<f32>> =
+        if parallel(rows * width) { (0..pieces).into_par_iter().map(one).collect() } else { (0..pieces).map(one).collect() };
     for partial in partials {
         for (t, p) in total.iter_mut().zip(partial) {
             *t += p;
@@ -83,9 +68,5 @@ pub fn sum_over_rows(total: &mut [f32], rows: usize, f: impl Fn(usize, usize, &m
 
 /// Runs `f(i)` for every i below `n` and returns the results in order.
 pub fn map_tasks<R: Send>(n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
-    if n > 1 && rayon::current_num_threads() > 1 {
-        (0..n).into_par_iter().map(f).collect()
-    } else {
-        (0..n).map(f).collect()
-    }
+    if n > 1 && rayon::current_num_threads() > 1 { (0..n).into_par_iter().map(f).collect() } else { (0..n).map(f).collect() }
 }

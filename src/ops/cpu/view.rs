@@ -32,16 +32,7 @@ pub fn as_mut_slice(t: &mut Matrix<Cpu>) -> &mut [f32] {
 }
 
 /// Strides are private in dfdx, addresses are not.
-fn assert_contiguous(
-    first: *const f32,
-    row_end: *const f32,
-    last_row: *const f32,
-    rows: usize,
-    cols: usize,
-) {
+fn assert_contiguous(first: *const f32, row_end: *const f32, last_row: *const f32, rows: usize, cols: usize) {
     let offset = |p: *const f32| (p as usize).wrapping_sub(first as usize) / size_of::<f32>();
-    assert!(
-        offset(row_end) == cols - 1 && offset(last_row) == (rows - 1) * cols,
-        "kernels take contiguous tensors"
-    );
+    assert!(offset(row_end) == cols - 1 && offset(last_row) == (rows - 1) * cols, "kernels take contiguous tensors");
 }

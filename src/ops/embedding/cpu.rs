@@ -7,11 +7,7 @@ use super::Embedding;
 use dfdx::prelude::*;
 
 impl Embedding for Cpu {
-    fn embedding<T: Tape<f32, Self>>(
-        ids: &Ids<Self>,
-        table: &Matrix<Self>,
-        tape: T,
-    ) -> Result<Matrix<Self, T>, Self::Err> {
+    fn embedding<T: Tape<f32, Self>>(ids: &Ids<Self>, table: &Matrix<Self>, tape: T) -> Result<Matrix<Self, T>, Self::Err> {
         if oracle::on() {
             return super::define(ids, table, tape);
         }
@@ -21,10 +17,7 @@ impl Embedding for Cpu {
         let ids = ids.as_vec();
         let mut out = Vec::with_capacity(ids.len() * width);
         for &id in &ids {
-            assert!(
-                id < vocabulary,
-                "embedding: every id is below the vocabulary"
-            );
+            assert!(id < vocabulary, "embedding: every id is below the vocabulary");
             out.extend_from_slice(&as_slice(table)[id * width..][..width]);
         }
         let y = dev.try_tensor_from_vec(out, (ids.len(), width))?;

@@ -7,11 +7,7 @@ use dfdx::prelude::*;
 
 pub trait Embedding: Device<f32> {
     /// ids (R), table (V, D) -> (R, D). `tape` begins here: the embedding is the first op of a forward pass.
-    fn embedding<T: Tape<f32, Self>>(
-        ids: &Ids<Self>,
-        table: &Matrix<Self>,
-        tape: T,
-    ) -> Result<Matrix<Self, T>, Self::Err> {
+    fn embedding<T: Tape<f32, Self>>(ids: &Ids<Self>, table: &Matrix<Self>, tape: T) -> Result<Matrix<Self, T>, Self::Err> {
         define(ids, table, tape)
     }
 }
@@ -19,11 +15,7 @@ pub trait Embedding: Device<f32> {
 #[cfg(feature = "cuda")]
 impl Embedding for Cuda {}
 
-pub fn define<D: Device<f32>, T: Tape<f32, D>>(
-    ids: &Ids<D>,
-    table: &Matrix<D>,
-    tape: T,
-) -> Result<Matrix<D, T>, D::Err> {
+pub fn define<D: Device<f32>, T: Tape<f32, D>>(ids: &Ids<D>, table: &Matrix<D>, tape: T) -> Result<Matrix<D, T>, D::Err> {
     table.clone().put_tape(tape).try_gather(ids.clone())
 }
 

@@ -19,16 +19,8 @@ impl FeedForward for Cpu {
         let dev = x.device().clone();
         let (n_rows, width) = *x.shape();
         let inner = down.shape().1;
-        assert_eq!(
-            *gate_up.shape(),
-            (2 * inner, width),
-            "feed_forward: gate_up is (2F, D)"
-        );
-        assert_eq!(
-            *down.shape(),
-            (width, inner),
-            "feed_forward: down is (D, F)"
-        );
+        assert_eq!(*gate_up.shape(), (2 * inner, width), "feed_forward: gate_up is (2F, D)");
+        assert_eq!(*down.shape(), (width, inner), "feed_forward: down is (D, F)");
         let both = product::forward_new(as_slice(&x), as_slice(gate_up), n_rows, width, 2 * inner);
         let active = activate(&both, n_rows, inner);
         let out = product::forward_new(&active, as_slice(down), n_rows, inner, width);
@@ -40,43 +32,18 @@ impl FeedForward for Cpu {
             tape.add_backward_op(move |grads| {
                 let dy = take_grad!(grads, &y_ghost, &dev);
                 let active = activate(&both, n_rows, inner);
-                product::backward_weight(
-                    &dy,
-                    &active,
-                    grads.get_or_alloc_mut(&down)?,
-                    n_rows,
-                    inner,
-                    width,
-                );
+                product::backward_weight(&dy, &active, grads.get_or_alloc_mut(&down)?, n_rows, inner, width);
                 drop(active);
-                let dactive =
-                    product::backward_input_new(&dy, as_slice(&down), n_rows, inner, width);
+                let dactive = product::backward_input_new(&dy, as_slice(&down), n_rows, inner, width);
                 drop(dy);
                 let mut dboth = vec![0.0; n_rows * 2 * inner];
                 rows::for_rows(&mut dboth, 2 * inner, |first, dboth| {
                     let n = dboth.len() / (2 * inner);
-                    let (both, dactive) = (
-                        &both[first * 2 * inner..][..dboth.len()],
-                        &dactive[first * inner..][..n * inner],
-                    );
+                    let (both, dactive) = (&both[first * 2 * inner..][..dboth.len()], &dactive[first * inner..][..n * inner]);
                     math::swiglu_rows_backward(both, dactive, dboth, inner);
                 });
-                product::backward_input(
-                    &dboth,
-                    as_slice(&gate_up),
-                    grads.get_or_alloc_mut(&x)?,
-                    n_rows,
-                    width,
-                    2 * inner,
-                );
-                product::backward_weight(
-                    &dboth,
-                    as_slice(&x),
-                    grads.get_or_alloc_mut(&gate_up)?,
-                    n_rows,
-                    width,
-                    2 * inner,
-                );
+                product::backward_input(&dboth, as_slice(&gate_up), grads.get_or_alloc_mut(&x)?, n_rows, width, 2 * inner);
+                product::backward_weight(&dboth, as_slice(&x), grads.get_or_alloc_mut(&gate_up)?, n_rows, width, 2 * inner);
                 Ok(())
             });
         }

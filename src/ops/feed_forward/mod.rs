@@ -29,14 +29,8 @@ pub fn define<D: Device<f32>, T: Tape<f32, D>>(
     let shape = (x.shape().0, width);
     let both = linear::define(x, gate_up)?;
     let (both, tape) = both.split_tape();
-    let gate = both
-        .retaped::<T>()
-        .try_slice((.., ..width))?
-        .try_reshape_like(&shape)?;
-    let up = both
-        .put_tape(tape)
-        .try_slice((.., width..))?
-        .try_reshape_like(&shape)?;
+    let gate = both.retaped::<T>().try_slice((.., ..width))?.try_reshape_like(&shape)?;
+    let up = both.put_tape(tape).try_slice((.., width..))?.try_reshape_like(&shape)?;
     let silu = gate.with_empty_tape().try_sigmoid()?.try_mul(gate)?;
     linear::define(up.try_mul(silu)?, down)
 }

@@ -20,12 +20,7 @@ pub trait HeadLoss: Device<f32> {
     }
 
     /// The cross-entropy of every row, without a tape.
-    fn token_losses(
-        h: &Matrix<Self>,
-        table: &Matrix<Self>,
-        targets: &[usize],
-        chunk: usize,
-    ) -> Result<Vec<f32>, Self::Err> {
+    fn token_losses(h: &Matrix<Self>, table: &Matrix<Self>, targets: &[usize], chunk: usize) -> Result<Vec<f32>, Self::Err> {
         define_token_losses(h, table, targets, chunk)
     }
 }
@@ -35,9 +30,7 @@ impl HeadLoss for Cuda {}
 
 fn rows<D: Device<f32>>(h: &Matrix<D>, start: usize, end: usize) -> Result<Matrix<D>, D::Err> {
     let width = h.shape().1;
-    h.clone()
-        .try_slice((start..end, ..))?
-        .try_reshape_like(&(end - start, width))
+    h.clone().try_slice((start..end, ..))?.try_reshape_like(&(end - start, width))
 }
 
 fn chunk_losses<D: Device<f32>, T: Tape<f32, D>>(
@@ -45,10 +38,7 @@ fn chunk_losses<D: Device<f32>, T: Tape<f32, D>>(
     table: &Matrix<D>,
     targets: Ids<D>,
 ) -> Result<Tensor<(usize,), f32, D, T>, D::Err> {
-    linear::define(h, table)?
-        .try_log_softmax::<Axis<1>>()?
-        .try_select(targets)?
-        .try_negate()
+    linear::define(h, table)?.try_log_softmax::<Axis<1>>()?.try_select(targets)?.try_negate()
 }
 
 pub fn define_token_losses<D: Device<f32>>(
@@ -60,9 +50,7 @@ pub fn define_token_losses<D: Device<f32>>(
     let mut losses = Vec::with_capacity(targets.len());
     for start in (0..targets.len()).step_by(chunk) {
         let end = (start + chunk).min(targets.len());
-        let ids = h
-            .device()
-            .try_tensor_from_vec(targets[start..end].to_vec(), (end - start,))?;
+        let ids = h.device().try_tensor_from_vec(targets[start..end].to_vec(), (end - start,))?;
         losses.extend(chunk_losses(rows(h, start, end)?, table, ids)?.as_vec());
     }
     Ok(losses)
@@ -79,13 +67,10 @@ pub fn define<D: Device<f32>, T: Tape<f32, D>>(
 ) -> Result<Scalar<D, T>, D::Err> {
     let (h, mut tape) = h.split_tape();
     let dev = h.device().clone();
-    let chunks: Vec<(usize, usize)> = (0..targets.len())
-        .step_by(chunk)
-        .map(|start| (start, (start + chunk).min(targets.len())))
-        .collect();
-    let ids = |(start, end): (usize, usize), targets: &[usize]| {
-        dev.try_tensor_from_vec(targets[start..end].to_vec(), (end - start,))
-    };
+    let chunks: Vec<(usize, usize)> =
+        (0..targets.len()).step_by(chunk).map(|start| (start, (start + chunk).min(targets.len()))).collect();
+    let ids =
+        |(start, end): (usize, usize), targets: &[usize]| dev.try_tensor_from_vec(targets[start..end].to_vec(), (end - start,));
     let mut total: Scalar<D> = dev.try_zeros_like(&())?;
     for &span in &chunks {
         let losses = chunk_losses(rows(&h, span.0, span.1)?, table, ids(span, targets)?)?;
@@ -104,15 +89,9 @@ pub fn define<D: Device<f32>, T: Tape<f32, D>>(
                 *inner.get_or_alloc_mut(&table)? = take_grad!(outer, &table, &dev);
                 *inner.get_or_alloc_mut(&h)? = take_grad!(outer, &h, &dev);
                 let width = h.shape().1;
-                let part = h
-                    .clone()
-                    .traced(inner)
-                    .try_slice((start..end, ..))?
-                    .try_reshape_like(&(end - start, width))?;
+                let part = h.clone().traced(inner).try_slice((start..end, ..))?.try_reshape_like(&(end - start, width))?;
                 let ids = dev.try_tensor_from_vec(targets[start..end].to_vec(), (end - start,))?;
-                let loss = chunk_losses(part, &table, ids)?
-                    .try_sum::<Rank0, _>()?
-                    .try_mul(factor)?;
+                let loss = chunk_losses(part, &table, ids)?.try_sum::<Rank0, _>()?.try_mul(factor)?;
                 let (loss, mut tape) = loss.split_tape();
                 let dloss = dloss.clone();
                 tape.add_backward_op(move |grads: &mut Gradients<f32, D>| {
@@ -137,16 +116,8 @@ mod tests {
 
     fn check_on<D: Backend>(dev: D) {
         // One chunk, several, and a last one that is not full.
-        for (rows, width, vocabulary, chunk) in [
-            (1, 2, 3, 1),
-            (9, 4, 17, 100),
-            (9, 4, 17, 3),
-            (10, 5, 300, 4),
-        ] {
-            let inputs = [
-                check::matrix(&dev, rows, width, 1),
-                check::matrix(&dev, vocabulary, width, 2),
-            ];
+        for (rows, width, vocabulary, chunk) in [(1, 2, 3, 1), (9, 4, 17, 100), (9, 4, 17, 3), (10, 5, 300, 4)] {
+            let inputs = [check::matrix(&dev, rows, width, 1), check::matrix(&dev, vocabulary, width, 2)];
             let targets: Vec<usize> = (0..rows).map(|r| r * 7 % vocabulary).collect();
             let as_matrix = |loss: Scalar<D, OwnedTape<f32, D>>| loss.reshape_like(&(1, 1));
             check::check(
@@ -155,14 +126,11 @@ mod tests {
                 |h, w| as_matrix(define(h, &w[0], &targets, 0.1, chunk).expect("memory")),
             );
             let losses = D::token_losses(&inputs[0], &inputs[1], &targets, chunk).expect("memory");
-            let expected =
-                define_token_losses(&inputs[0], &inputs[1], &targets, chunk).expect("memory");
+            let expected = define_token_losses(&inputs[0], &inputs[1], &targets, chunk).expect("memory");
             for (found, expected) in losses.iter().zip(expected) {
                 assert!((found - expected).abs() < 1e-5, "{found} is not {expected}");
             }
-            let sum = D::head_loss(inputs[0].clone(), &inputs[1], &targets, 0.1, chunk)
-                .expect("memory")
-                .as_vec()[0];
+            let sum = D::head_loss(inputs[0].clone(), &inputs[1], &targets, 0.1, chunk).expect("memory").as_vec()[0];
             assert!((losses.iter().sum::<f32>() * 0.1 - sum).abs() < 1e-5 * sum);
         }
     }

@@ -20,11 +20,7 @@ impl ResidualAdd for Cpu {
         let mut tape = tape.merge(branch_tape);
         let dev = stream.device().clone();
         let shape = *stream.shape();
-        assert_eq!(
-            shape,
-            *branch.shape(),
-            "residual_add: stream and branch have one shape"
-        );
+        assert_eq!(shape, *branch.shape(), "residual_add: stream and branch have one shape");
         let mut out = vec![0.0; shape.0 * shape.1];
         {
             let (stream, branch) = (as_slice(&stream), as_slice(&branch));

@@ -34,10 +34,7 @@ mod tests {
 
     fn check_on<D: Backend>(dev: D) {
         for (rows, width) in [(7, 5), (700, 33)] {
-            let inputs = [
-                check::matrix(&dev, rows, width, 1),
-                check::matrix(&dev, rows, width, 2),
-            ];
+            let inputs = [check::matrix(&dev, rows, width, 1), check::matrix(&dev, rows, width, 2)];
             check::check(
                 &inputs,
                 |x, w| D::residual_add(x, w[0].retaped(), 0.3).expect("memory"),

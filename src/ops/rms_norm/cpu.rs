@@ -7,11 +7,7 @@ use super::RmsNorm;
 use dfdx::prelude::*;
 
 impl RmsNorm for Cpu {
-    fn rms_norm<T: Tape<f32, Self>>(
-        x: Matrix<Self, T>,
-        gain: &Matrix<Self>,
-        eps: f32,
-    ) -> Result<Matrix<Self, T>, Self::Err> {
+    fn rms_norm<T: Tape<f32, Self>>(x: Matrix<Self, T>, gain: &Matrix<Self>, eps: f32) -> Result<Matrix<Self, T>, Self::Err> {
         if oracle::on() {
             return super::define(x, gain, eps);
         }
@@ -35,27 +31,12 @@ impl RmsNorm for Cpu {
                 let (xs, gains) = (as_slice(&x), as_slice(&gain));
                 rows::for_rows(grads.get_or_alloc_mut(&x)?, width, |first, dx| {
                     let span = first * width..first * width + dx.len();
-                    math::rms_norm_rows_backward(
-                        &xs[span.clone()],
-                        gains,
-                        &inverse[first..],
-                        &dy[span],
-                        dx,
-                    );
+                    math::rms_norm_rows_backward(&xs[span.clone()], gains, &inverse[first..], &dy[span], dx);
                 });
-                rows::sum_over_rows(
-                    grads.get_or_alloc_mut(&gain)?,
-                    n_rows,
-                    |first, end, dgain| {
-                        let span = first * width..end * width;
-                        math::rms_norm_gain_backward(
-                            &xs[span.clone()],
-                            &inverse[first..end],
-                            &dy[span],
-                            dgain,
-                        );
-                    },
-                );
+                rows::sum_over_rows(grads.get_or_alloc_mut(&gain)?, n_rows, |first, end, dgain| {
+                    let span = first * width..end * width;
+                    math::rms_norm_gain_backward(&xs[span.clone()], &inverse[first..end], &dy[span], dgain);
+                });
                 Ok(())
             });
         }

@@ -7,11 +7,7 @@ use dfdx::prelude::*;
 
 pub trait RmsNorm: Device<f32> {
     /// x (R, D), gain (1, D) -> (R, D).
-    fn rms_norm<T: Tape<f32, Self>>(
-        x: Matrix<Self, T>,
-        gain: &Matrix<Self>,
-        eps: f32,
-    ) -> Result<Matrix<Self, T>, Self::Err> {
+    fn rms_norm<T: Tape<f32, Self>>(x: Matrix<Self, T>, gain: &Matrix<Self>, eps: f32) -> Result<Matrix<Self, T>, Self::Err> {
         define(x, gain, eps)
     }
 }
@@ -19,11 +15,7 @@ pub trait RmsNorm: Device<f32> {
 #[cfg(feature = "cuda")]
 impl RmsNorm for Cuda {}
 
-pub fn define<D: Device<f32>, T: Tape<f32, D>>(
-    x: Matrix<D, T>,
-    gain: &Matrix<D>,
-    eps: f32,
-) -> Result<Matrix<D, T>, D::Err> {
+pub fn define<D: Device<f32>, T: Tape<f32, D>>(x: Matrix<D, T>, gain: &Matrix<D>, eps: f32) -> Result<Matrix<D, T>, D::Err> {
     let shape = *x.shape();
     let rms = x
         .retaped::<T>()
@@ -32,10 +24,7 @@ pub fn define<D: Device<f32>, T: Tape<f32, D>>(
         .try_add(eps)?
         .try_sqrt()?
         .try_broadcast_like::<_, Axis<1>>(&shape)?;
-    let gain = gain
-        .retaped::<T>()
-        .try_reshape_like(&(shape.1,))?
-        .try_broadcast_like::<_, Axis<0>>(&shape)?;
+    let gain = gain.retaped::<T>().try_reshape_like(&(shape.1,))?.try_broadcast_like::<_, Axis<0>>(&shape)?;
     x.try_div(rms)?.try_mul(gain)
 }
 
@@ -46,10 +35,7 @@ mod tests {
 
     fn check_on<D: Backend>(dev: D) {
         for (rows, width) in [(7, 5), (1, 1), (130, 19), (700, 33)] {
-            let inputs = [
-                check::matrix(&dev, rows, width, 1),
-                check::matrix(&dev, 1, width, 2),
-            ];
+            let inputs = [check::matrix(&dev, rows, width, 1), check::matrix(&dev, 1, width, 2)];
             check::check(
                 &inputs,
                 |x, w| D::rms_norm(x, &w[0], 1e-2).expect("memory"),

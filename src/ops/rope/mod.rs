@@ -34,29 +34,15 @@ type Heads<D, T> = Tensor<(usize, usize, usize, usize), f32, D, T>;
 
 /// x (B, H, T, K) with each head turned by its position.
 /// Each half is sliced once and reused: backward of dfdx's slice overwrites the gradient it should add to.
-pub fn define<D: Device<f32>, T: Tape<f32, D>>(
-    x: Heads<D, T>,
-    table: &RopeTable<D>,
-) -> Result<Heads<D, T>, D::Err> {
+pub fn define<D: Device<f32>, T: Tape<f32, D>>(x: Heads<D, T>, table: &RopeTable<D>) -> Result<Heads<D, T>, D::Err> {
     let (b, h, t, k) = *x.shape();
     let half = (b, h, t, k / 2);
     let spread = |m: &Matrix<D>| m.clone().try_broadcast_like::<_, Axes2<0, 1>>(&half);
     let (cos, sin) = (spread(&table.cos)?, spread(&table.sin)?);
-    let second = x
-        .retaped::<T>()
-        .try_slice((.., .., .., k / 2..))?
-        .try_reshape_like(&half)?;
-    let first = x
-        .try_slice((.., .., .., ..k / 2))?
-        .try_reshape_like(&half)?;
+    let second = x.retaped::<T>().try_slice((.., .., .., k / 2..))?.try_reshape_like(&half)?;
+    let first = x.try_slice((.., .., .., ..k / 2))?.try_reshape_like(&half)?;
     let (first_again, second_again) = (first.retaped::<T>(), second.retaped::<T>());
-    let turned_first = first
-        .try_mul(cos.clone())?
-        .try_sub(second.try_mul(sin.clone())?)?;
-    let turned_second = second_again
-        .try_mul(cos)?
-        .try_add(first_again.try_mul(sin)?)?;
-    (turned_first, turned_second)
-        .try_concat_along(Axis::<3>)?
-        .try_reshape_like(&(b, h, t, k))
+    let turned_first = first.try_mul(cos.clone())?.try_sub(second.try_mul(sin.clone())?)?;
+    let turned_second = second_again.try_mul(cos)?.try_add(first_again.try_mul(sin)?)?;
+    (turned_first, turned_second).try_concat_along(Axis::<3>)?.try_reshape_like(&(b, h, t, k))
 }

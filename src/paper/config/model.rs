@@ -67,11 +67,7 @@ impl RawModel {
             return Err(ConfigError::HeadsDoNotDivide { heads, width });
         }
         if width / heads % 2 != 0 {
-            return Err(ConfigError::OddHeads {
-                heads,
-                width,
-                head_width: width / heads,
-            });
+            return Err(ConfigError::OddHeads { heads, width, head_width: width / heads });
         }
         let config = ModelConfig {
             width,
@@ -116,11 +112,7 @@ impl ModelConfig {
             Sharing::Looped => self.depth as u128,
             Sharing::Deep => self.depth as u128 * self.loops as u128,
         };
-        let (d, f, v) = (
-            self.width as u128,
-            self.mlp as u128,
-            self.vocabulary as u128,
-        );
+        let (d, f, v) = (self.width as u128, self.mlp as u128, self.vocabulary as u128);
         v * d + blocks * (4 * d * d + 3 * d * f + 2 * d) + d
     }
 }

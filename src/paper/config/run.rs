@@ -1,8 +1,6 @@
 //! Everything of a run that is not a size of the model.
 
-use super::{
-    ConfigError, ModelConfig, RawModel, Sharing, at_least_one, not_negative, positive, size,
-};
+use super::{ConfigError, ModelConfig, RawModel, Sharing, at_least_one, not_negative, positive, size};
 use crate::paper::scaling::{Base, Rule, Scaling};
 use crate::paper::schedule::Schedule;
 use schemars::JsonSchema;
@@ -111,10 +109,7 @@ fn init_std() -> f64 {
 
 impl Default for RawInit {
     fn default() -> Self {
-        Self {
-            std: init_std(),
-            hidden_std: None,
-        }
+        Self { std: init_std(), hidden_std: None }
     }
 }
 
@@ -294,34 +289,18 @@ impl RawRun {
             positive("optimiser.clip", clip)?;
         }
         at_least_one("steps", self.steps as usize)?;
-        let RawSchedule {
-            warmup_steps: warmup,
-            decay_steps: decay,
-        } = self.schedule;
+        let RawSchedule { warmup_steps: warmup, decay_steps: decay } = self.schedule;
         if warmup.saturating_add(decay) > self.steps {
-            return Err(ConfigError::ScheduleTooLong {
-                warmup,
-                decay,
-                steps: self.steps,
-            });
+            return Err(ConfigError::ScheduleTooLong { warmup, decay, steps: self.steps });
         }
         let sequences = size("batch.sequences", self.batch.sequences)?;
-        let micro = size(
-            "batch.micro_sequences",
-            self.batch.micro_sequences.unwrap_or(sequences),
-        )?;
+        let micro = size("batch.micro_sequences", self.batch.micro_sequences.unwrap_or(sequences))?;
         if sequences % micro != 0 {
             return Err(ConfigError::MicroDoesNotDivide { micro, sequences });
         }
-        let loss_chunk_rows = size(
-            "loss_chunk_rows",
-            self.loss_chunk_rows.unwrap_or(model.loss_chunk_rows()),
-        )?;
+        let loss_chunk_rows = size("loss_chunk_rows", self.loss_chunk_rows.unwrap_or(model.loss_chunk_rows()))?;
         at_least_one("log_every_steps", self.log_every_steps as usize)?;
-        at_least_one(
-            "checkpoint_every_steps",
-            self.checkpoint_every_steps.unwrap_or(1) as usize,
-        )?;
+        at_least_one("checkpoint_every_steps", self.checkpoint_every_steps.unwrap_or(1) as usize)?;
         size("threads", self.threads.unwrap_or(1))?;
         if let Some(bound) = self.stop_above_loss {
             positive("stop_above_loss", bound)?;
@@ -338,11 +317,7 @@ impl RawRun {
         Ok(RunConfig {
             model,
             scaling,
-            schedule: Schedule {
-                warmup_steps: warmup,
-                decay_steps: decay,
-                steps: self.steps,
-            },
+            schedule: Schedule { warmup_steps: warmup, decay_steps: decay, steps: self.steps },
             betas: (self.optimiser.betas[0], self.optimiser.betas[1]),
             clip: self.optimiser.clip,
             micro_sequences: micro,
@@ -357,41 +332,26 @@ impl RawRun {
 }
 
 impl RawScaling {
-    pub fn check(
-        &self,
-        model: &ModelConfig,
-        init: &RawInit,
-        optimiser: &RawOptimiser,
-    ) -> Result<Scaling, ConfigError> {
+    pub fn check(&self, model: &ModelConfig, init: &RawInit, optimiser: &RawOptimiser) -> Result<Scaling, ConfigError> {
         let rule = self.rule.name();
         let rule = match (self.rule, self.alpha) {
             (RuleName::Power, None) => return Err(ConfigError::PowerWithoutAlpha),
-            (RuleName::Power, Some(alpha)) => Rule::Power {
-                alpha: not_negative("scaling.alpha", alpha)?,
-            },
+            (RuleName::Power, Some(alpha)) => Rule::Power { alpha: not_negative("scaling.alpha", alpha)? },
             (_, Some(_)) => return Err(ConfigError::AlphaWithoutPower { rule }),
             (RuleName::None, None) => Rule::None,
             (RuleName::Sqrt, None) => Rule::Sqrt,
             (RuleName::Linear, None) => Rule::Linear,
-            (RuleName::Factorised, None) => Rule::Factorised {
-                lambda: positive("scaling.lambda", self.lambda.unwrap_or(1.0))?,
-            },
+            (RuleName::Factorised, None) => Rule::Factorised { lambda: positive("scaling.lambda", self.lambda.unwrap_or(1.0))? },
         };
         if self.rule != RuleName::Factorised {
             let name = self.rule.name();
-            for (field, given) in [
-                ("lambda", self.lambda.is_some()),
-                ("reference_depth", self.reference_depth.is_some()),
-            ] {
+            for (field, given) in [("lambda", self.lambda.is_some()), ("reference_depth", self.reference_depth.is_some())] {
                 if given {
                     return Err(ConfigError::OnlyFactorised { field, rule: name });
                 }
             }
         }
-        let reference = at_least_one(
-            "scaling.reference_depth",
-            self.reference_depth.unwrap_or(12),
-        )?;
+        let reference = at_least_one("scaling.reference_depth", self.reference_depth.unwrap_or(12))?;
         let std = positive("init.std", init.std)?;
         Ok(Scaling {
             rule,
@@ -419,18 +379,12 @@ impl RawData {
             (DataKind::Random, Some(_)) => return Err(ConfigError::RandomWithPath { field }),
             (DataKind::Random, None) => {}
             (kind, None) => {
-                return Err(ConfigError::DataWithoutPath {
-                    field,
-                    kind: kind.name(),
-                });
+                return Err(ConfigError::DataWithoutPath { field, kind: kind.name() });
             }
             (_, Some(_)) => {}
         }
         if self.kind == DataKind::Bytes && model.vocabulary < 256 {
-            return Err(ConfigError::BytesVocabulary {
-                field,
-                vocabulary: model.vocabulary,
-            });
+            return Err(ConfigError::BytesVocabulary { field, vocabulary: model.vocabulary });
         }
         let [from, to] = self.part.unwrap_or([0.0, 1.0]);
         if !(0.0 <= from && from < to && to <= 1.0) {
