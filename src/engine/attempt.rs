@@ -50,6 +50,8 @@ pub enum AttemptError {
     InputWritten { path: String },
     #[error("the working directory cannot be prepared: {source}")]
     Prepare { source: io::Error },
+    #[error("`{program}` cannot be started: {source}")]
+    Program { program: String, source: io::Error },
     #[error("the worker cannot be started: {source}")]
     Start { source: io::Error },
     #[error(transparent)]
@@ -69,6 +71,10 @@ fn signal_hint(signal: i32) -> &'static str {
         _ => "",
     }
 }
+
+/// A result that took this many seconds is on the disk before it counts. A quicker one survives any kill, and a power cut may cost
+/// it: its record then names an object that is not there or not right, which is found on reading, and it runs again.
+const WORTH_A_SYNC: f64 = 1.0;
 
 static SERIAL: AtomicUsize = AtomicUsize::new(0);
 
@@ -128,10 +134,19 @@ impl Attempt<'_> {
         let begin = Instant::now();
         let start = |source| AttemptError::Start { source };
         let log = File::create(work.with_extension("log")).map_err(start)?;
-        let mut command = Command::new(std::env::current_exe().map_err(start)?);
-        command.arg("worker").current_dir(work);
-        let input = serde_json::to_vec(&task).expect("a task is plain data");
-        let mut child = self.groups.start(&mut command, &log, &input).map_err(start)?;
+        let kind = self.graph().stages[self.node.stage].kind;
+        let mut child = match kind.program(&task) {
+            Some(mut program) => {
+                let started = self.groups.start(program.current_dir(work), &log, None);
+                let name = || program.get_program().to_string_lossy().into_owned();
+                started.map_err(|source| AttemptError::Program { program: name(), source })?
+            }
+            None => {
+                let mut worker = Command::new(std::env::current_exe().map_err(start)?);
+                let input = serde_json::to_vec(&task).expect("a task is plain data");
+                self.groups.start(worker.arg("worker").current_dir(work), &log, Some(&input)).map_err(start)?
+            }
+        };
         started(child.id(), &task.progress);
         match self.groups.wait(&mut child).map_err(start)? {
             Ended::Code(0) => {}
@@ -143,7 +158,7 @@ impl Attempt<'_> {
         }
         let seconds = begin.elapsed().as_secs_f64();
         self.check_inputs()?;
-        let outputs = self.collect(&task)?;
+        let outputs = self.collect(&task, seconds >= WORTH_A_SYNC)?;
         Ok(Finished { outputs, seconds })
     }
 
@@ -239,14 +254,14 @@ impl Attempt<'_> {
     }
 
     /// Hashes the outputs and moves them into the store.
-    fn collect(&self, task: &Task) -> Result<Vec<Stored>, AttemptError> {
+    fn collect(&self, task: &Task, sync: bool) -> Result<Vec<Stored>, AttemptError> {
         let mut all = Vec::with_capacity(self.node.outputs.len());
         for output in &self.node.outputs {
             let path = &task.outputs[&output.name];
             let files = self.found(output, path, &task.work)?;
             let mut items = Vec::with_capacity(files.len());
             for (relative, file) in files {
-                let item = self.take(relative, &file)?;
+                let item = self.take(relative, &file, sync)?;
                 items.push(item);
             }
             let digest = match items.as_slice() {
@@ -259,14 +274,14 @@ impl Attempt<'_> {
         Ok(all)
     }
 
-    fn take(&self, relative: String, file: &Path) -> Result<Item, AttemptError> {
+    fn take(&self, relative: String, file: &Path, sync: bool) -> Result<Item, AttemptError> {
         use std::os::unix::fs::PermissionsExt as _;
         let write = |cause| StoreError::Write { path: self.store().folder.clone(), cause };
         let meta = fs::metadata(file).map_err(write)?;
         let digest = digest::of_file(file).map_err(write)?;
         let executable = meta.permissions().mode() & 0o100 != 0;
         let item = Item { path: relative, digest, size: meta.len(), executable };
-        self.store().objects.put(file, &item, &self.store().index).map_err(write)?;
+        self.store().objects.put(file, &item, &self.store().index, sync).map_err(write)?;
         Ok(item)
     }
 
@@ -317,7 +332,7 @@ impl Attempt<'_> {
             at_ms: now_ms(),
             accepted_from: None,
         });
-        self.store().journal.append(&head, &self.body()).map_err(write)?;
+        self.store().journal.append_synced(&head, &self.body(), finished.seconds >= WORTH_A_SYNC).map_err(write)?;
         self.store().publisher(self.planner.root).publish(&folder(&self.graph().profile, &self.node.id), &finished.outputs)?;
         Ok(())
     }

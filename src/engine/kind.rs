@@ -39,6 +39,10 @@ pub trait Kind: Sync {
     fn schema(&self) -> schemars::Schema;
     /// Types, defaults and relations of the parameters; what comes back enters the key.
     fn check(&self, draft: &Draft) -> Result<Checked, ParamError>;
+    /// For a kind that only starts a program: that program. The runner then starts it itself, which saves a process.
+    fn program(&self, _task: &Task) -> Option<std::process::Command> {
+        None
+    }
     /// Does the work, in a worker process of its own. The outputs must exist when it returns.
     fn run(&self, task: &Task) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
     fn code(&self) -> &'static Code {

@@ -1,9 +1,9 @@
 //! Worker processes: started in a group of their own, ended with everything they started, and never outliving the runner.
 //!
-//! Three nets, each for the hole in the one before: the kernel kills a worker when the runner dies (the worker asks for that
-//! itself); a reaper process kills the worker's whole group when the runner's pipe closes; the next run ends whatever still
-//! works in an attempt's folder of a run that is gone. All of that is tidiness: a private folder per attempt makes an orphan
-//! harmless.
+//! Three nets, each for the holes in the others: the kernel kills a worker when the runner dies (the worker asks for that itself;
+//! a program that the runner starts directly cannot); a reaper process kills whole groups as soon as the runner's pipe closes;
+//! the next run ends whatever still works in an attempt's folder of a run that is gone. All of that is tidiness: a private
+//! folder per attempt makes an orphan harmless.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -35,9 +35,13 @@ pub enum Ended {
 }
 
 impl Groups {
-    /// Starts a command in a new process group with its output in `log`, and hands it `input`.
-    pub fn start(&self, command: &mut Command, log: &File, input: &[u8]) -> io::Result<Child> {
-        command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log.try_clone()?).process_group(0);
+    /// Starts a command in a new process group with its output in `log`, and hands it `input`, if there is one.
+    pub fn start(&self, command: &mut Command, log: &File, input: Option<&[u8]>) -> io::Result<Child> {
+        command
+            .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
+            .stdout(log.try_clone()?)
+            .stderr(log.try_clone()?)
+            .process_group(0);
         let mut inner = self.lock();
         if inner.reaper.is_none() {
             inner.reaper = reaper().ok();
@@ -46,8 +50,10 @@ impl Groups {
         inner.running.insert(child.id() as i32);
         inner.tell('+', child.id());
         drop(inner);
-        // A worker that ends before it has read its task has its own way of telling.
-        let _ = child.stdin.take().expect("stdin is piped").write_all(input);
+        if let (Some(mut pipe), Some(input)) = (child.stdin.take(), input) {
+            // A worker that ends before it has read its task has its own way of telling.
+            let _ = pipe.write_all(input);
+        }
         Ok(child)
     }
 

@@ -239,7 +239,7 @@ impl<'a> Scheduler<'a> {
         let store = self.planner.store;
         for head in std::mem::take(&mut self.binds) {
             // Only for `why` and `status` to remember by: a store that cannot be written has said so already.
-            if store.journal.append(&head, "").is_err() {
+            if store.journal.append_synced(&head, "", false).is_err() {
                 break;
             }
         }

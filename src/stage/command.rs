@@ -74,8 +74,8 @@ impl Kind for Command {
         Ok(Checked { params, outputs: draft.outputs.to_vec(), numerics: "any" })
     }
 
-    fn run(&self, task: &Task) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let params: Params = typed(&task.params)?;
+    fn program(&self, task: &Task) -> Option<std::process::Command> {
+        let params: Params = typed(&task.params).ok()?;
         let mut command = match (params.run, params.argv) {
             (Some(line), _) => {
                 let mut shell = std::process::Command::new("/bin/sh");
@@ -83,14 +83,12 @@ impl Kind for Command {
                 shell
             }
             (None, Some(argv)) => {
-                let mut program = std::process::Command::new(&argv[0].0);
+                let mut program = std::process::Command::new(&argv.first()?.0);
                 program.args(argv[1..].iter().map(|word| &word.0));
                 program
             }
-            (None, None) => unreachable!("`check` wants one of the two"),
+            (None, None) => return None,
         };
-        // Ours brought the task and is used up.
-        command.stdin(std::process::Stdio::null());
         let threads = task.threads.to_string();
         command.env("REPRO_NODE", &task.node).env("REPRO_THREADS", &threads).env("REPRO_SCRATCH", &task.scratch);
         command.env("OMP_NUM_THREADS", &threads).env("RAYON_NUM_THREADS", &threads);
@@ -98,8 +96,14 @@ impl Kind for Command {
             command.env("REPRO_SEED", seed.to_string());
         }
         command.envs(params.env.iter().map(|(name, value)| (name, &value.0)));
-        // The worker becomes the command: one process less, and the kernel's promise to end it with the runner holds on.
-        let error = command.exec();
+        Some(command)
+    }
+
+    fn run(&self, task: &Task) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let mut command = self.program(task).ok_or("the parameters of the command cannot be read")?;
+        // Standard input brought the task and is used up. The worker becomes the command, and the kernel's promise to end it with
+        // the runner holds on.
+        let error = command.stdin(std::process::Stdio::null()).exec();
         Err(format!("`{}` cannot be started: {error}", command.get_program().to_string_lossy()).into())
     }
 }

@@ -38,8 +38,8 @@ impl Objects {
         self.store.join(Self::name(item))
     }
 
-    /// Moves a file of the same file system into the store. It must have the item's digest.
-    pub fn put(&self, file: &Path, item: &Item, index: &Index) -> io::Result<()> {
+    /// Moves a file of the same file system into the store. It must have the item's digest. With `sync`, it is on the disk afterwards.
+    pub fn put(&self, file: &Path, item: &Item, index: &Index, sync: bool) -> io::Result<()> {
         let target = self.path(item);
         if self.check(item, index)? == Check::Good {
             return fs::remove_file(file);
@@ -48,10 +48,14 @@ impl Objects {
         let fresh = !folder.exists();
         fs::create_dir_all(folder)?;
         fs::set_permissions(file, fs::Permissions::from_mode(if item.executable { 0o555 } else { 0o444 }))?;
-        File::open(file)?.sync_all()?;
+        if sync {
+            File::open(file)?.sync_all()?;
+        }
         fs::rename(file, &target)?;
-        File::open(folder)?.sync_all()?;
-        if fresh {
+        if sync {
+            File::open(folder)?.sync_all()?;
+        }
+        if sync && fresh {
             File::open(self.store.join("objects"))?.sync_all()?;
         }
         index.remember(&Self::name(item), &fs::metadata(&target)?, item.digest, now_ns());

@@ -189,7 +189,7 @@ impl Publisher<'_> {
         let healed = fs::create_dir_all(self.scratch).is_ok()
             && reflink_copy::reflink_or_copy(self.root.join(&name), &temporary).is_ok()
             && digest::of_file(&temporary).is_ok_and(|digest| digest == item.digest)
-            && self.objects.put(&temporary, item, self.index).is_ok();
+            && self.objects.put(&temporary, item, self.index, true).is_ok();
         if !healed {
             let _ = fs::remove_file(&temporary);
         }
