@@ -3,11 +3,8 @@
 use super::train::{parse_device, whose_fault};
 use super::{CliError, Exit, Global};
 use crate::on_device;
-use crate::ops::Backend;
-use crate::paper::batch::Batch;
 use crate::paper::checkpoint::Checkpoint;
 use crate::paper::config::DeviceChoice;
-use crate::paper::model::{ModelError, split};
 use crate::paper::tensor_file::{self, Entry};
 use crate::paper::trainer::TrainError;
 use crate::paper::{device, evaluate, sources};
@@ -75,7 +72,12 @@ pub fn run(global: &Global, args: &EvalArgs) -> Result<Exit, CliError> {
     let batches = evaluate::batches(&ids, seq_len);
     let kind = device::choose(args.device).map_err(|e| whose_fault(e.into()))?;
     let measured = device::with_threads(args.threads, || -> Result<_, TrainError> {
-        on_device!(kind, dev => measure(&dev, &checkpoint, &batches, args.logits.is_some()))
+        on_device!(kind, dev => {
+            let model = checkpoint.model(&dev)?;
+            let losses = evaluate::token_losses(&model, &batches)?;
+            let logits = args.logits.as_ref().map(|_| evaluate::logits(&model, &batches)).transpose()?;
+            Ok((losses, logits))
+        })
     });
     let (losses, logits) = measured.map_err(|e| whose_fault(e.into()))?.map_err(whose_fault)?;
     if let (Some(path), Some(logits)) = (&args.logits, logits) {
@@ -94,19 +96,4 @@ pub fn run(global: &Global, args: &EvalArgs) -> Result<Exit, CliError> {
         println!("loss {loss:.6} nats per token over {} tokens (step {step}, sequences of {seq_len})", losses.len());
     }
     Ok(Exit::Ok)
-}
-
-type Losses = (Vec<f32>, Option<Vec<f32>>);
-
-fn measure<D: Backend>(dev: &D, checkpoint: &Checkpoint, batches: &[Batch], logits: bool) -> Result<Losses, TrainError> {
-    let model = checkpoint.model(dev)?;
-    let losses = evaluate::token_losses(&model, batches)?;
-    let all = || -> Result<Vec<f32>, ModelError> {
-        let mut all = Vec::new();
-        for batch in batches {
-            all.extend(model.logits(&split(batch).0, batch.seq_len)?.as_vec());
-        }
-        Ok(all)
-    };
-    Ok((losses, if logits { Some(all()?) } else { None }))
 }

@@ -1,7 +1,7 @@
 //! Held-out loss of a model: mean and per-token cross-entropy in nats.
 
 use super::batch::Batch;
-use super::model::{Model, ModelError};
+use super::model::{Model, ModelError, split};
 use crate::ops::Backend;
 
 /// Losses of every target, in the order of the batches.
@@ -9,6 +9,15 @@ pub fn token_losses<D: Backend>(model: &Model<D>, batches: &[Batch]) -> Result<V
     let mut all = Vec::new();
     for batch in batches {
         all.extend(model.token_losses(batch)?);
+    }
+    Ok(all)
+}
+
+/// Logits of every target, in the order of the batches: targets x V numbers in one row.
+pub fn logits<D: Backend>(model: &Model<D>, batches: &[Batch]) -> Result<Vec<f32>, ModelError> {
+    let mut all = Vec::new();
+    for batch in batches {
+        all.extend(model.logits(&split(batch).0, batch.seq_len)?.as_vec());
     }
     Ok(all)
 }
@@ -44,7 +53,7 @@ mod tests {
     fn every_id_but_the_first_is_a_target_once() {
         let ids: Vec<u32> = (0..5000 * 3 + 2).collect();
         for seq_len in [1, 7, 1000, 20_000] {
-            let targets: Vec<u32> = batches(&ids, seq_len).iter().flat_map(|b| super::super::model::split(b).1).collect();
+            let targets: Vec<u32> = batches(&ids, seq_len).iter().flat_map(|b| split(b).1).collect();
             assert_eq!(targets, ids[1..]);
         }
         assert_eq!(batches(&ids[..1], 4), []);

@@ -87,21 +87,23 @@ pub fn claim_private(store: &Store) -> io::Result<File> {
 }
 
 fn owner_lives(folder: &Path) -> bool {
-    match OpenOptions::new().write(true).open(folder.join("lock")) {
-        Ok(lock) => matches!(lock.try_lock(), Err(fs::TryLockError::WouldBlock)),
-        // Not locked yet, or half removed. The name tells whose it is; that of another machine is given a minute.
-        Err(_) => {
-            let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            let mut parts = name.rsplitn(3, '.').skip(1);
-            if let (Some(pid), Some(host)) = (parts.next(), parts.next())
-                && host == hostname()
-                && Path::new("/proc/self").exists()
-            {
-                return Path::new("/proc").join(pid).exists();
-            }
-            let age = fs::metadata(folder).and_then(|meta| meta.modified()).ok().and_then(|time| time.elapsed().ok());
-            age.is_some_and(|age| age.as_secs() < 60)
+    let lock = OpenOptions::new().write(true).open(folder.join("lock"));
+    if lock.is_ok_and(|lock| matches!(lock.try_lock(), Err(fs::TryLockError::WouldBlock))) {
+        return true;
+    }
+    // A young folder may belong to a process that is about to take its lock. The name tells whose it is; one of another machine,
+    // which cannot be asked, is given its minute.
+    let age = fs::metadata(folder).and_then(|meta| meta.modified()).ok().and_then(|time| time.elapsed().ok());
+    if age.is_some_and(|age| age.as_secs() >= 60) {
+        return false;
+    }
+    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut parts = name.rsplitn(3, '.').skip(1);
+    match (parts.next(), parts.next()) {
+        (Some(pid), Some(host)) if host == hostname() && Path::new("/proc/self").exists() => {
+            Path::new("/proc").join(pid).exists()
         }
+        _ => true,
     }
 }
 
