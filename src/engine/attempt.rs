@@ -109,7 +109,11 @@ impl Attempt<'_> {
         let work = self.store().private.join(SERIAL.fetch_add(1, Ordering::Relaxed).to_string());
         let result = self.run_in(&work, started);
         let _ = self.keep_log(&work);
-        let _ = fs::remove_dir_all(&work);
+        // Links and empty folders go with the whole private folder at the end of the run: a file system that has just deleted
+        // many files is slow at making new ones. What holds bytes goes now.
+        if holds_files(&work) {
+            let _ = fs::remove_dir_all(&work);
+        }
         for beside in ["out", "progress"] {
             let beside = work.with_extension(beside);
             let _ = if beside.is_dir() { fs::remove_dir_all(&beside) } else { fs::remove_file(&beside) };
@@ -367,6 +371,15 @@ impl Attempt<'_> {
         fs::create_dir_all(target.parent().expect("a log lies in a folder"))?;
         fs::rename(work.with_extension("log"), target)
     }
+}
+
+/// Whether anything but links and folders lies below a folder.
+fn holds_files(folder: &Path) -> bool {
+    fs::read_dir(folder).into_iter().flatten().flatten().any(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => holds_files(&entry.path()),
+        Ok(kind) => !kind.is_symlink(),
+        Err(_) => true,
+    })
 }
 
 /// Where the output of a node's last attempt is kept.

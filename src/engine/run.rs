@@ -123,6 +123,8 @@ struct Scheduler<'a> {
     /// Nodes whose record is there and whose objects are not.
     lost: HashMap<usize, String>,
     restoring: usize,
+    /// Lock files that nobody holds any more.
+    released: Vec<PathBuf>,
     /// Tells other processes that our private folder is in use.
     claim: Option<std::fs::File>,
     binds: Vec<Head>,
@@ -176,6 +178,7 @@ impl<'a> Scheduler<'a> {
             tries: HashMap::new(),
             lost: HashMap::new(),
             restoring: 0,
+            released: Vec::new(),
             claim: None,
             binds: Vec::new(),
             free: options.limits,
@@ -243,6 +246,7 @@ impl<'a> Scheduler<'a> {
                 break;
             }
         }
+        store.remove_locks(&self.released);
         self.summary.interrupted = self.stopping.is_some();
         self.summary.left = self.state.values().filter(|state| matches!(state, State::Pending | State::Ready)).count();
         Ok(())
@@ -520,7 +524,7 @@ impl<'a> Scheduler<'a> {
                 self.finish(node, outputs);
             }
             Message::Ended { node, result, lock } => {
-                drop(lock);
+                self.released.push(lock.release());
                 let running = self.running.remove(&node).expect("a node ends once");
                 self.free.give_back(&running.taken);
                 self.running_keys.remove(&self.keys[&node].0.digest);

@@ -145,6 +145,17 @@ impl Store {
         Ok(Ok(()))
     }
 
+    /// Removes the files of released locks, unless somebody else holds them by now.
+    pub fn remove_locks(&self, files: &[PathBuf]) {
+        for path in files {
+            if let Ok(file) = OpenOptions::new().write(true).open(path)
+                && file.try_lock().is_ok()
+            {
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+
     /// Takes the lock of a key, or says who has it.
     pub fn lock_key(&self, key: &Digest, about: &str) -> Result<Result<KeyLock, Holder>, StoreError> {
         let path = self.folder.join("keys").join(key.hex());
@@ -176,15 +187,16 @@ pub struct Holder {
     pub text: String,
 }
 
-/// A key being made. Released when dropped, or by the kernel when the process dies.
+/// A key being made. Released when dropped, or by the kernel when the process dies. The empty file stays until the end of the run.
 pub struct KeyLock {
     path: PathBuf,
     _file: File,
 }
 
-impl Drop for KeyLock {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+impl KeyLock {
+    /// Releases the key and says which file is left of it, for [`Store::remove_locks`].
+    pub fn release(self) -> PathBuf {
+        self.path
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::StoreError;
 use super::index::{FileState, Index, now_ns};
@@ -13,6 +13,20 @@ use super::objects::Objects;
 use crate::engine::digest;
 
 static SERIAL: AtomicUsize = AtomicUsize::new(0);
+
+/// Set once a clone failed here: trying again would make and delete a file for nothing.
+static CANNOT_CLONE: AtomicBool = AtomicBool::new(false);
+
+fn clone_or_copy(from: &Path, to: &Path) -> io::Result<()> {
+    if !CANNOT_CLONE.load(Ordering::Relaxed) {
+        if reflink_copy::reflink(from, to).is_ok() {
+            return Ok(());
+        }
+        CANNOT_CLONE.store(true, Ordering::Relaxed);
+        let _ = fs::remove_file(to);
+    }
+    fs::copy(from, to).map(|_| ())
+}
 
 /// How a node's published outputs stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,8 +135,8 @@ impl Publisher<'_> {
         }
         fs::create_dir_all(self.scratch)?;
         let temporary = self.scratch.join(format!("publish-{}", SERIAL.fetch_add(1, Ordering::Relaxed)));
-        let made = reflink_copy::reflink_or_copy(self.objects.path(item), &temporary)
-            .and_then(|_| {
+        let made = clone_or_copy(&self.objects.path(item), &temporary)
+            .and_then(|()| {
                 let mode = if item.executable { 0o755 } else { 0o644 };
                 fs::set_permissions(&temporary, fs::Permissions::from_mode(mode))
             })
@@ -187,7 +201,7 @@ impl Publisher<'_> {
         }
         let temporary = self.scratch.join(format!("heal-{}", SERIAL.fetch_add(1, Ordering::Relaxed)));
         let healed = fs::create_dir_all(self.scratch).is_ok()
-            && reflink_copy::reflink_or_copy(self.root.join(&name), &temporary).is_ok()
+            && clone_or_copy(&self.root.join(&name), &temporary).is_ok()
             && digest::of_file(&temporary).is_ok_and(|digest| digest == item.digest)
             && self.objects.put(&temporary, item, self.index, true).is_ok();
         if !healed {
