@@ -10,3 +10,4 @@ mod disk;
 mod errors;
 mod layering;
 mod sandbox;
+mod stages;
