@@ -73,7 +73,7 @@ class Make:
         (folder / "Makefile").write_text(f"o.txt: {' '.join(inputs)}\n\t{command} > $@\n")
 
     def command(self):
-        return ["make", "-j2"]
+        return ["make", "-r", "-j2"]
 
     def reran(self, text):
         return "> o.txt" in text
