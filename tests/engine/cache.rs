@@ -98,7 +98,7 @@ fn a_damaged_object_is_quarantined_and_made_again() {
     let objects = sandbox.objects();
     for path in &objects {
         fs::remove_file(path).unwrap();
-        fs::write(path, "XXX\n").unwrap();
+        fs::write(path, "???\n").unwrap();
     }
     fs::remove_dir_all(sandbox.path("out")).unwrap();
     let run = sandbox.run(&[]).ok();
