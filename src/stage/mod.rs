@@ -3,6 +3,8 @@
 mod command;
 mod corpus;
 mod fetch;
+mod probe;
+mod tidy;
 mod tokenize;
 mod tokenizer;
 mod train;
@@ -14,8 +16,16 @@ use crate::engine::worker::ProgressFile;
 use crate::paper::data;
 
 /// Every stage kind there is.
-pub const REGISTRY: Registry =
-    Registry(&[&command::Command, &corpus::Corpus, &fetch::Fetch, &tokenize::Tokenize, &tokenizer::Tokenizer, &train::Train]);
+pub const REGISTRY: Registry = Registry(&[
+    &command::Command,
+    &corpus::Corpus,
+    &fetch::Fetch,
+    &probe::Probe,
+    &tidy::Tidy,
+    &tokenize::Tokenize,
+    &tokenizer::Tokenizer,
+    &train::Train,
+]);
 
 /// Checks the inputs of a kind that knows which it reads.
 fn check_inputs(draft: &Draft, required: &[&str], optional: &[&str]) -> Result<(), ParamError> {

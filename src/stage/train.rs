@@ -13,6 +13,7 @@ use super::{check_inputs, own_outputs};
 use crate::engine::kind::{Checked, Draft, Kind, ParamError, Task, typed};
 use crate::engine::worker::ProgressFile;
 use crate::on_device;
+use crate::paper::checkpoint::Identity;
 use crate::paper::config::{
     DataKind, DeviceChoice, RawBatch, RawData, RawEval, RawInit, RawModel, RawOptimiser, RawProbes, RawRun, RawScaling,
     RawSchedule, Recompute, RunConfig,
@@ -21,6 +22,7 @@ use crate::paper::data::loader::{Loader, Order};
 use crate::paper::data::shards::Split;
 use crate::paper::device::{self, DeviceKind};
 use crate::paper::sources;
+use crate::paper::tidy::{self, ROWS};
 use crate::paper::trainer::{self, Inputs, TrainError};
 
 /// A training run. Data come from the input `tokens` (token shards); without it, from seeded random tokens, one batch for all
@@ -53,6 +55,9 @@ struct Params {
     /// The run has diverged when the loss of a step after warm-up exceeds this; that is a result, not a failure.
     #[serde(default)]
     stop_above_loss: Option<f64>,
+    /// A run whose held-out loss ends above this has diverged too.
+    #[serde(default)]
+    diverged_above: Option<f64>,
     #[serde(default)]
     probes: Option<RawProbes>,
     #[serde(default)]
@@ -109,7 +114,7 @@ impl Params {
 }
 
 /// Devices whose kernels sum in the same order, and so give the same bits.
-fn numerics(device: DeviceKind) -> &'static str {
+pub(super) fn numerics(device: DeviceKind) -> &'static str {
     match device {
         DeviceKind::Cuda => "cuda-f32",
         #[cfg(target_arch = "x86_64")]
@@ -128,7 +133,7 @@ impl Kind for Train {
     }
 
     fn about(&self) -> &'static str {
-        "trains a looped or deep model on input `tokens`; outputs `result`, `metrics`, `checkpoint` and, if asked, `probes`"
+        "trains a looped or deep model on input `tokens`; outputs `result`, `metrics`, `checkpoint`, `rows` and, if asked, `probes`"
     }
 
     fn schema(&self) -> schemars::Schema {
@@ -141,7 +146,12 @@ impl Kind for Train {
         let tokens = draft.inputs.contains(&"tokens").then(PathBuf::new);
         params.run(tokens, 0, 1).map_err(|error| ParamError::at(&[], error.to_string()))?;
         let device = device::choose(params.device).map_err(|error| ParamError::at(&["device"], error.to_string()))?;
-        let mut outputs = vec![("result", "result.json"), ("metrics", "metrics.jsonl"), ("checkpoint", "checkpoint.safetensors")];
+        let mut outputs = vec![
+            ("result", "result.json"),
+            ("metrics", "metrics.jsonl"),
+            ("checkpoint", "checkpoint.safetensors"),
+            ("rows", ROWS),
+        ];
         if params.probes.is_some() {
             outputs.push(("probes", "probes.jsonl"));
         }
@@ -158,6 +168,7 @@ impl Kind for Train {
         let config = params.run(task.inputs.get("tokens").cloned(), task.seed.unwrap_or(0), task.threads)?;
         let kind = device::choose(config.raw.device)?;
         let inputs = open(&config, task)?;
+        let identity = Identity::of(&config);
         let mut shown = ProgressFile::new(task);
         let steps = config.steps;
         // An interrupted pipeline asks its workers to end: save first. Where no handler can be set, the last checkpoint stands.
@@ -170,6 +181,8 @@ impl Kind for Train {
         let outcome = device::with_threads(Some(task.threads), || -> Result<_, TrainError> {
             on_device!(kind, dev => trainer::run(&dev, config, inputs, &task.scratch, &mut watch))
         })??;
+        let rows = tidy::of_run(&identity, &outcome, params.diverged_above, &task.scratch)?;
+        tidy::write_rows(&task.scratch.join(ROWS), &rows)?;
         for output in task.outputs.values() {
             let name = output.file_name().expect("an output is a file");
             std::fs::rename(task.scratch.join(name), output)?;

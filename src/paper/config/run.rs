@@ -66,7 +66,7 @@ pub enum RuleName {
 }
 
 impl RuleName {
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Sqrt => "sqrt",
@@ -101,6 +101,13 @@ pub struct RawInit {
     /// Standard deviation of the blocks where it differs.
     #[serde(default)]
     pub hidden_std: Option<f64>,
+    /// Where values are cut, in standard deviations.
+    #[serde(default = "truncate")]
+    pub truncate: f64,
+}
+
+fn truncate() -> f64 {
+    3.0
 }
 
 fn init_std() -> f64 {
@@ -109,7 +116,7 @@ fn init_std() -> f64 {
 
 impl Default for RawInit {
     fn default() -> Self {
-        Self { std: init_std(), hidden_std: None }
+        Self { std: init_std(), hidden_std: None, truncate: truncate() }
     }
 }
 
@@ -127,6 +134,9 @@ pub struct RawOptimiser {
     /// Largest norm of the gradient; null: no clipping.
     #[serde(default = "clip")]
     pub clip: Option<f64>,
+    /// Whether norm gains decay like the matrices.
+    #[serde(default)]
+    pub decay_norms: bool,
 }
 
 fn betas() -> [f64; 2] {
@@ -368,6 +378,8 @@ impl RawScaling {
                 hidden_std: positive("init.hidden_std", init.hidden_std.unwrap_or(std))?,
                 weight_decay: not_negative("optimiser.weight_decay", optimiser.weight_decay)?,
                 eps: positive("optimiser.eps", optimiser.eps)?,
+                truncate: positive("init.truncate", init.truncate)?,
+                decay_norms: optimiser.decay_norms,
             },
         })
     }
