@@ -123,6 +123,9 @@ impl JsonSchema for RuleName {
     }
 }
 
+/// The reference depth of the paper.
+pub const PAPER_DEPTH: usize = 12;
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RawScaling {
@@ -409,7 +412,7 @@ impl RawScaling {
                 }
             }
         }
-        let reference = at_least_one("scaling.reference_depth", self.reference_depth.unwrap_or(12))?;
+        let reference = at_least_one("scaling.reference_depth", self.reference_depth.unwrap_or(PAPER_DEPTH))?;
         let std = positive("init.std", init.std)?;
         Ok(Scaling {
             rule,
