@@ -19,4 +19,5 @@ pub mod schedule;
 pub mod sources;
 pub mod tensor_file;
 pub mod tensorboard;
+pub mod tidy;
 pub mod trainer;

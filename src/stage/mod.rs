@@ -5,6 +5,9 @@ mod corpus;
 mod fetch;
 mod figures;
 mod plot;
+mod probe;
+mod tables;
+mod tidy;
 mod tokenize;
 mod tokenizer;
 mod train;
@@ -22,6 +25,9 @@ pub const REGISTRY: Registry = Registry(&[
     &fetch::Fetch,
     &figures::Figures,
     &plot::Plot,
+    &probe::Probe,
+    &tables::Tables,
+    &tidy::Tidy,
     &tokenize::Tokenize,
     &tokenizer::Tokenizer,
     &train::Train,

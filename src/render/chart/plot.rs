@@ -200,7 +200,10 @@ impl Plot {
 
     fn x_ticks(&self, width: f64) -> Vec<Tick> {
         let ticks = self.x.ticks.clone();
-        ticks.unwrap_or_else(|| self.x.scale.ticks(self.x_range(), (width / 34.0).round().clamp(2.0, 9.0) as usize))
+        ticks.unwrap_or_else(|| {
+            let each = if self.x.scale == Scale::Log2 { 22.0 } else { 34.0 };
+            self.x.scale.ticks(self.x_range(), (width / each).round().clamp(2.0, 9.0) as usize)
+        })
     }
 
     /// Room that the vertical axis needs left of the frame.
@@ -395,7 +398,7 @@ impl View {
                     && !label.is_empty()
                 {
                     let (x, y) = self.end_inside(&placed).unwrap_or((x, y));
-                    svg.text((x - 3.0, y - 4.0), Style::new(9.5, Anchor::End).colour(QUIET), label);
+                    svg.text((x - 2.0, y + 11.0), Style::new(9.5, Anchor::End).colour(QUIET), label);
                 }
             }
             Layer::Level { y, colour } => {
@@ -425,7 +428,7 @@ impl View {
 
     /// The last place of a polyline that is still inside the frame.
     fn end_inside(&self, placed: &[(f64, f64)]) -> Option<(f64, f64)> {
-        let (top, bottom) = (self.frame.y + 12.0, self.frame.y + self.frame.height);
+        let (top, bottom) = (self.frame.y, self.frame.y + self.frame.height);
         let pairs: Vec<_> = placed.windows(2).collect();
         for pair in pairs.iter().rev() {
             let (a, b) = (pair[0], pair[1]);
@@ -477,6 +480,8 @@ pub fn symbol(shape: Shape, (x, y): (f64, f64), size: f64, colour: &str, hollow:
         (Shape::Cross, _) => format!("fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\" stroke-linecap=\"round\""),
         (Shape::Star, false) => format!("fill=\"{colour}\" stroke=\"#111111\" stroke-width=\"0.7\" stroke-linejoin=\"round\""),
         (_, true) => format!("fill=\"#ffffff\" stroke=\"{colour}\" stroke-width=\"1.2\""),
+        // Small points of many lines would show nothing but their rims.
+        (_, false) if size < 2.2 => format!("fill=\"{colour}\""),
         (_, false) => format!("fill=\"{colour}\" stroke=\"#ffffff\" stroke-width=\"0.5\""),
     };
     match shape {
