@@ -18,6 +18,7 @@ mod schema;
 mod show;
 mod status;
 mod train;
+mod verify;
 mod why;
 
 use std::io::Write as _;
@@ -142,6 +143,8 @@ enum Command {
     Plan(plan::Args),
     /// Show how every stage stands
     Status(status::Args),
+    /// Judge every claim by the results there are
+    Verify(verify::Args),
     /// Say why a node would run again, or why it would not
     Why(why::Args),
     /// Draw the graph of stages
@@ -202,6 +205,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(&cli.global, &args),
         Command::Plan(args) => plan::run(&cli.global, &args),
         Command::Status(args) => status::run(&cli.global, &args),
+        Command::Verify(args) => verify::run(&cli.global, &args),
         Command::Why(args) => why::run(&cli.global, &args),
         Command::Dag(args) => dag::run(&cli.global, &args),
         Command::Log(args) => log::run(&cli.global, &args),

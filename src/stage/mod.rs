@@ -8,6 +8,7 @@ mod tidy;
 mod tokenize;
 mod tokenizer;
 mod train;
+pub mod verify;
 
 use std::path::Path;
 
@@ -25,6 +26,7 @@ pub const REGISTRY: Registry = Registry(&[
     &tokenize::Tokenize,
     &tokenizer::Tokenizer,
     &train::Train,
+    &verify::Verify,
 ]);
 
 /// Checks the inputs of a kind that knows which it reads.
