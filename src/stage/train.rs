@@ -15,8 +15,8 @@ use crate::engine::worker::ProgressFile;
 use crate::on_device;
 use crate::paper::checkpoint::Identity;
 use crate::paper::config::{
-    DataKind, DeviceChoice, RawBatch, RawData, RawEval, RawInit, RawModel, RawOptimiser, RawProbes, RawRun, RawScaling,
-    RawSchedule, Recompute, RunConfig,
+    DataKind, DeviceChoice, PAPER_DEPTH, RawBatch, RawData, RawEval, RawInit, RawModel, RawOptimiser, RawProbes, RawRun,
+    RawScaling, RawSchedule, Recompute, RuleName, RunConfig, Sharing,
 };
 use crate::paper::data::loader::{Loader, Order};
 use crate::paper::data::shards::Split;
@@ -78,6 +78,22 @@ fn one() -> u64 {
 }
 
 impl Params {
+    /// Rules that come out as the same run get the same name, and so the same key: one visit needs no scaling, and the factorised rule at
+    /// its reference depth is the linear one.
+    fn one_name_for_one_run(&mut self) {
+        let RawModel { depth, loops, sharing, .. } = self.model;
+        let RawScaling { rule, lambda, reference_depth, .. } = self.scaling;
+        let same = match rule {
+            RuleName::Factorised => {
+                sharing == Sharing::Looped && lambda.unwrap_or(1.0) == 1.0 && depth == reference_depth.unwrap_or(PAPER_DEPTH)
+            }
+            RuleName::None | RuleName::Sqrt | RuleName::Linear | RuleName::Power | RuleName::PowerOf(_) => loops == 1,
+        };
+        if same {
+            self.scaling = RawScaling { rule: RuleName::Linear, alpha: None, lambda: None, reference_depth: None };
+        }
+    }
+
     fn run(&self, tokens: Option<PathBuf>, seed: u64, threads: usize) -> Result<RunConfig, Box<dyn Error + Send + Sync>> {
         let part = |folder: &str| match &tokens {
             Some(tokens) => RawData { kind: DataKind::Parquet, path: Some(tokens.join(folder)), part: None },
@@ -141,10 +157,11 @@ impl Kind for Train {
     }
 
     fn check(&self, draft: &Draft) -> Result<Checked, ParamError> {
-        let params: Params = typed(draft.params)?;
+        let mut params: Params = typed(draft.params)?;
         check_inputs(draft, if params.eval.is_some() { &["tokens"] } else { &[] }, &["tokens"])?;
         let tokens = draft.inputs.contains(&"tokens").then(PathBuf::new);
         params.run(tokens, 0, 1).map_err(|error| ParamError::at(&[], error.to_string()))?;
+        params.one_name_for_one_run();
         let device = device::choose(params.device).map_err(|error| ParamError::at(&["device"], error.to_string()))?;
         let mut outputs = vec![
             ("result", "result.json"),

@@ -92,7 +92,7 @@ fn at_run(row: Row, identity: &Identity) -> Row {
 fn rule(scaling: &RawScaling) -> String {
     match (scaling.rule, scaling.alpha) {
         (RuleName::Power, Some(alpha)) => format!("power-{alpha}"),
-        (rule, _) => rule.name().to_string(),
+        (rule, _) => rule.to_string(),
     }
 }
 
