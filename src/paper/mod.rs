@@ -20,4 +20,5 @@ pub mod sources;
 pub mod tensor_file;
 pub mod tensorboard;
 pub mod tidy;
+pub mod theory;
 pub mod trainer;
