@@ -8,10 +8,11 @@ use super::stack::{MODELS, Stack};
 use super::{Check, Config, first_state, list, weights};
 use crate::paper::scaling::Rule;
 
-/// Adam's gradient costs several times the rest, and N hardly matters from here on.
+/// Adam's gradient costs several times the rest, and N hardly matters from here on: it is measured at the largest N up to this.
 const ADAM_LOOPS: usize = 4;
 /// Uses of a matrix up to which the norm of the Jacobian is found by power iteration.
 const JACOBIAN_USES: usize = 64;
+const JACOBIAN_TOLERANCE: f64 = 1e-3;
 
 pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
     let d = config.d;
@@ -25,6 +26,7 @@ pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
     // The same rank-one sign matrix in every layer, divided by its norm: dW u = eta m(u) s.
     let s = signs(d, seed, "theory/rank-one");
     let coherent = |_: usize, u: &[f64]| s.iter().map(|s| s * mean(u)).collect::<Vec<f64>>();
+    let adam_loops = list(&config.block_loops).iter().copied().filter(|&loops| loops <= ADAM_LOOPS).max();
     let mut rows = Vec::new();
     for model in MODELS {
         for &lambda in list(&config.lambdas) {
@@ -44,12 +46,13 @@ pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
                     let states = stack.states(&input);
                     rows.extend(Change::of(&stack, &states, coherent).rows(&at, "coherent", &stack));
                     rows.extend(Change::of(&stack, &states, |l, u| random[l].apply(u)).rows(&at, "random-sign", &stack));
-                    if loops <= ADAM_LOOPS {
+                    if adam_loops == Some(loops) {
                         rows.extend(adam(&task, &stack).rows(&at, "adam", &stack));
                     }
                     if depth * loops <= JACOBIAN_USES {
                         let start = gaussian(d, seed, "theory/jacobian");
-                        let norm = operator_norm(start, |v| stack.push(&states, v), |g| stack.pull(&states, g));
+                        let norm =
+                            operator_norm(start, JACOBIAN_TOLERANCE, |v| stack.push(&states, v), |g| stack.pull(&states, g));
                         rows.push(at.of("jacobian_norm", norm));
                     }
                 }

@@ -9,6 +9,8 @@ use super::{Check, Config, first_state, list, weights};
 /// The block of the drift: two layers, one of them drawn again, and enough loops that it acts on its own input.
 const DRIFT_DEPTH: usize = 2;
 const DRIFT_LOOPS: usize = 4;
+/// Uses of a matrix up to which replacement is measured: every point takes four runs for each beta.
+const MOST_USES: usize = 64;
 
 pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
     let mut rows = replacement(config, seed);
@@ -37,7 +39,7 @@ fn replacement(config: &Config, seed: u64) -> Vec<Row> {
             })
             .collect();
         for model in MODELS {
-            for &loops in list(&config.block_loops) {
+            for &loops in list(&config.block_loops).iter().filter(|&&loops| loops * depth <= MOST_USES) {
                 for &beta in list(&config.betas) {
                     let stack = Stack { weights: &layers[..depth], model, scale: beta / loops as f64, loops };
                     let branches = branches(&stack, &input);
@@ -48,7 +50,9 @@ fn replacement(config: &Config, seed: u64) -> Vec<Row> {
                         total += 0.5 * changed.sum::<f64>() / (depth - 1) as f64;
                     }
                     let value = total / replaced.len() as f64;
-                    let at = place(d, model, beta, depth, loops);
+                    // The theorem is about beta = lambda / sqrt L: beyond lambda = 1 the constant of a raw stack depends on L.
+                    let variant = if beta * (depth as f64).sqrt() <= 1.0 { "small" } else { "large" };
+                    let at = Row { variant: Some(variant.into()), ..place(d, model, beta, depth, loops) };
                     rows.extend([at.of("replacement", value), at.of("replacement_constant", value / (beta * beta))]);
                 }
             }
@@ -113,7 +117,23 @@ mod tests {
             let at = |beta| move |row: &Row| row.model == Some(model) && row.beta == Some(beta) && row.loops == Some(4);
             let slope = (mean_of(&rows, "replacement", at(0.2)) / mean_of(&rows, "replacement", at(0.05))).ln() / 4_f64.ln();
             assert!((slope - 2.0).abs() < 0.2, "{model:?}: {slope}");
+            // One loop: a layer moves the next ones by beta^2 (W - W')u, which ReLU halves twice, and the earlier ones not at all:
+            // 1/4 of beta^2 for half of the pairs.
+            let one = |row: &Row| row.model == Some(model) && row.beta == Some(0.05) && row.loops == Some(1) && row.depth == Some(4);
+            let constant = mean_of(&rows, "replacement_constant", one);
+            assert!((constant - 0.125).abs() < 0.02, "{model:?}: {constant}");
         }
+    }
+
+    #[test]
+    fn the_drift_of_a_raw_layer_is_what_steins_lemma_gives() {
+        let config = Config { draws: 16, drift_d: Some(16), copies: Some(400), ..config(Check::T9) };
+        let rows: Vec<Row> = (0..16).flat_map(|seed| drift(&config, seed)).collect();
+        let small = |row: &Row| row.model == Some(Model::Raw) && row.beta == Some(0.05);
+        // B_l = beta (N - 1) / (2 N) u / d to first order in beta, and ||u||^2 / d = 1/2.
+        let expected = (3.0_f64 / 8.0).powi(2) * 0.5 / (16.0 * 16.0);
+        let constant = mean_of(&rows, "drift_constant", small);
+        assert!((constant / expected - 1.0).abs() < 0.25, "{constant} for {expected}");
     }
 
     #[test]

@@ -5,6 +5,8 @@ use super::super::random::Philox;
 
 /// Partial sums of a dot product: enough to fill the vector unit, fixed so that every machine adds in the same order.
 const LANES: usize = 8;
+/// Rows, and partial sums of each, that a matrix product works on at once.
+const ROWS: usize = 4;
 
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     assert_eq!(a.len(), b.len(), "dot: lengths agree");
@@ -126,30 +128,68 @@ impl Matrix {
 
     /// W x
     pub fn apply(&self, x: &[f64]) -> Vec<f64> {
-        self.values.chunks_exact(self.d).map(|row| dot(row, x)).collect()
+        assert_eq!(x.len(), self.d, "apply: lengths agree");
+        let mut out = Vec::with_capacity(self.d);
+        let blocks = self.values.chunks_exact(ROWS * self.d);
+        let rest = blocks.remainder();
+        // Four rows at a time read x once, which is half of what has to be read.
+        for block in blocks {
+            let (a, b) = block.split_at(2 * self.d);
+            let ((a, b), (c, d)) = (a.split_at(self.d), b.split_at(self.d));
+            let mut sums = [[0.0; ROWS]; ROWS];
+            let columns = a.chunks_exact(ROWS).zip(b.chunks_exact(ROWS)).zip(c.chunks_exact(ROWS)).zip(d.chunks_exact(ROWS));
+            for (x, (((a, b), c), d)) in x.chunks_exact(ROWS).zip(columns) {
+                for lane in 0..ROWS {
+                    sums[0][lane] += a[lane] * x[lane];
+                    sums[1][lane] += b[lane] * x[lane];
+                    sums[2][lane] += c[lane] * x[lane];
+                    sums[3][lane] += d[lane] * x[lane];
+                }
+            }
+            let done = self.d - self.d % ROWS;
+            for (row, sums) in [a, b, c, d].into_iter().zip(sums) {
+                let tail: f64 = row[done..].iter().zip(&x[done..]).map(|(w, x)| w * x).sum();
+                out.push((sums[0] + sums[1]) + (sums[2] + sums[3]) + tail);
+            }
+        }
+        out.extend(rest.chunks_exact(self.d).map(|row| dot(row, x)));
+        out
     }
 
     /// W' y
     pub fn apply_transposed(&self, y: &[f64]) -> Vec<f64> {
+        assert_eq!(y.len(), self.d, "apply_transposed: lengths agree");
         let mut out = vec![0.0; self.d];
-        for (row, &y) in self.values.chunks_exact(self.d).zip(y) {
-            add_scaled(&mut out, y, row);
+        let (blocks, ys) = (self.values.chunks_exact(ROWS * self.d), y.chunks_exact(ROWS));
+        let rest = blocks.remainder().chunks_exact(self.d).zip(ys.remainder());
+        for (block, y) in blocks.zip(ys) {
+            let (a, b) = block.split_at(2 * self.d);
+            let ((a, b), (c, d)) = (a.split_at(self.d), b.split_at(self.d));
+            for (out, (((a, b), c), d)) in out.iter_mut().zip(a.iter().zip(b).zip(c).zip(d)) {
+                *out += (y[0] * a + y[1] * b) + (y[2] * c + y[3] * d);
+            }
         }
+        rest.for_each(|(row, y)| add_scaled(&mut out, *y, row));
         out
     }
 
-    /// The largest singular value, to about `POWER_TOLERANCE`.
+    /// The largest singular value, from below.
     pub fn operator_norm(&self) -> f64 {
         let start = gaussian(self.d, 0, "operator-norm");
-        operator_norm(start, |x| self.apply(x), |y| self.apply_transposed(y))
+        operator_norm(start, 1e-5, |x| self.apply(x), |y| self.apply_transposed(y))
     }
 }
 
 const POWER_STEPS: usize = 300;
-const POWER_TOLERANCE: f64 = 1e-5;
 
-/// The largest singular value of a linear map given with its transpose, by power iteration from `x`; from below.
-pub fn operator_norm(mut x: Vec<f64>, forward: impl Fn(&[f64]) -> Vec<f64>, back: impl Fn(&[f64]) -> Vec<f64>) -> f64 {
+/// The largest singular value of a linear map given with its transpose, from below: power iteration from `x`, until a step gains
+/// less than `tolerance` of it.
+pub fn operator_norm(
+    mut x: Vec<f64>,
+    tolerance: f64,
+    forward: impl Fn(&[f64]) -> Vec<f64>,
+    back: impl Fn(&[f64]) -> Vec<f64>,
+) -> f64 {
     let mut last = 0.0;
     for _ in 0..POWER_STEPS {
         let length = norm(&x);
@@ -159,7 +199,7 @@ pub fn operator_norm(mut x: Vec<f64>, forward: impl Fn(&[f64]) -> Vec<f64>, back
         x.iter_mut().for_each(|x| *x /= length);
         let y = forward(&x);
         let gain = norm(&y);
-        if (gain - last).abs() <= POWER_TOLERANCE * gain {
+        if (gain - last).abs() <= tolerance * gain {
             return gain;
         }
         last = gain;

@@ -50,7 +50,9 @@ fn adam(config: &Config, at: &Row, stack: Stack, task: &Regression, eta: f64) ->
     let mut weights = stack.weights.to_vec();
     let mut optimiser = Adam::new(config.d);
     let mut rows = Vec::new();
-    for step in 1..=config.steps.expect("Config::check fills in what the check uses") {
+    // Later steps matter where training would go on: with linear scaling.
+    let steps = if at.rule == Some("linear") { config.steps.expect("Config::check fills in what the check uses") } else { 1 };
+    for step in 1..=steps {
         let stack = Stack { weights: &weights, ..stack };
         let (loss, gradient) = task.gradient(&stack);
         let direction = optimiser.direction(&gradient[0], config.d);
@@ -59,7 +61,8 @@ fn adam(config: &Config, at: &Row, stack: Stack, task: &Regression, eta: f64) ->
         rows.push(Row { variant: Some("adam".into()), ..at.clone() }.of("loss", loss));
         rows.extend(measured(&at, "adam", &stack, &direction, size, eta, &task.inputs));
         let normalised = direction.clone().scaled(1.0 / size);
-        rows.extend(measured(&at, "adam-normalised", &stack, &normalised, 1.0, eta, &task.inputs));
+        let normalised = measured(&at, "adam-normalised", &stack, &normalised, 1.0, eta, &task.inputs);
+        rows.extend(normalised.into_iter().filter(|row| matches!(row.metric, "zeta" | "theta")));
         weights[0].add_scaled(eta, &direction);
     }
     rows
@@ -101,7 +104,8 @@ mod tests {
         assert!((mean_of(&rows, "zeta", of("random-sign")) - 1.0).abs() < 0.1);
         // mass over root of square: 0.399 / 0.707
         assert!((mean_of(&rows, "zeta", of("rank-one")) - 0.564).abs() < 0.06);
-        assert!((mean_of(&rows, "update_norm", of("adam-normalised")) - 1.0).abs() < 1e-3);
+        let normalised = mean_of(&rows, "zeta", of("adam-normalised"));
+        assert!((0.4..=1.0).contains(&normalised), "{normalised}");
         // A sign matrix of few inputs is nearly rank one: far above the 2 of random signs at this width of 64.
         assert!(mean_of(&rows, "update_norm", of("adam")) > 3.0);
     }
@@ -113,7 +117,8 @@ mod tests {
         assert!(theta.map(|row| row.value).fold(0.0, f64::max) < 1e-9);
         let all = |metric: &'static str| rows.iter().filter(move |row| row.metric == metric).map(|row| row.value);
         for ((low, value), high) in all("sharpness_low").zip(all("sharpness")).zip(all("sharpness_high")) {
-            assert!(low <= value && value <= high, "{low} {value} {high}");
+            // At one loop the upper end is attained.
+            assert!(low <= value && value <= high * (1.0 + 1e-9), "{low} {value} {high}");
         }
     }
 }

@@ -206,7 +206,7 @@ mod tests {
             assert!(norm(&difference(&numeric, &stack.push(&states, &v))) < 1e-7);
             let g = gaussian(D, 4, "g");
             assert!((dot(&g, &stack.push(&states, &v)) - dot(&stack.pull(&states, &g), &v)).abs() < 1e-12);
-            assert!(operator_norm(v, |v| stack.push(&states, v), |g| stack.pull(&states, g)) > 1.0);
+            assert!(operator_norm(v, 1e-5, |v| stack.push(&states, v), |g| stack.pull(&states, g)) > 1.0);
         }
     }
 }
