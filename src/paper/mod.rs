@@ -22,4 +22,5 @@ pub mod stats;
 pub mod tensor_file;
 pub mod tensorboard;
 pub mod tidy;
+pub mod theory;
 pub mod trainer;

@@ -4,6 +4,7 @@ mod command;
 mod corpus;
 mod fetch;
 mod probe;
+mod theory;
 mod tidy;
 mod tokenize;
 mod tokenizer;
@@ -22,6 +23,7 @@ pub const REGISTRY: Registry = Registry(&[
     &corpus::Corpus,
     &fetch::Fetch,
     &probe::Probe,
+    &theory::Theory,
     &tidy::Tidy,
     &tokenize::Tokenize,
     &tokenizer::Tokenizer,
