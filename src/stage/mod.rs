@@ -3,6 +3,7 @@
 mod command;
 mod corpus;
 mod fetch;
+mod report;
 mod tokenize;
 mod tokenizer;
 mod train;
@@ -14,8 +15,15 @@ use crate::engine::worker::ProgressFile;
 use crate::paper::data;
 
 /// Every stage kind there is.
-pub const REGISTRY: Registry =
-    Registry(&[&command::Command, &corpus::Corpus, &fetch::Fetch, &tokenize::Tokenize, &tokenizer::Tokenizer, &train::Train]);
+pub const REGISTRY: Registry = Registry(&[
+    &command::Command,
+    &corpus::Corpus,
+    &fetch::Fetch,
+    &report::Report,
+    &tokenize::Tokenize,
+    &tokenizer::Tokenizer,
+    &train::Train,
+]);
 
 /// Checks the inputs of a kind that knows which it reads.
 fn check_inputs(draft: &Draft, required: &[&str], optional: &[&str]) -> Result<(), ParamError> {
