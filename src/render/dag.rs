@@ -171,7 +171,9 @@ impl Dag {
             let colour = stage.colour();
             let label = escape(&stage.label());
             let (class, state) = (stage.class(), stage.state());
-            let sub = format!("{}, {}", escape(&stage.kind), stage.counts());
+            // What goes on matters more than the kind, and both would not fit.
+            let busy = stage.failed + stage.running > 0;
+            let sub = if busy { stage.counts() } else { format!("{}, {}", escape(&stage.kind), stage.counts()) };
             let _ = writeln!(
                 out,
                 "<g class=\"box {class}\"><title>{label}: {state}</title>\

@@ -85,9 +85,9 @@ fn document(title: &str, main: &Markup, run: &Markup) -> String {
                         a href="#verdicts" { "Verdicts" }
                         a href="#figures" { "Figures" }
                         a href="#tables" { "Tables" }
+                        a href="#deviations" { "Deviations" }
                         a href="#pipeline" { "Pipeline" }
                         a href="#costs" { "Costs" }
-                        a href="#deviations" { "Deviations" }
                         span #live-mark hidden { "live" }
                         button #theme type="button" title="Light, dark, or as the system says" { "Theme: auto" }
                     }

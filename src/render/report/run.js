@@ -14,7 +14,7 @@
       else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
       else node.setAttribute(name, value === true ? "" : value);
     }
-    node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+    node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
     return node;
   }
   const count = (number, word) => `${number.toLocaleString("en")} ${word}${number === 1 ? "" : "s"}`;
@@ -63,6 +63,18 @@
   }
   const params = (node) => merge(facts.stages[node.st].shared, node.x);
 
+  /** A node's own parameters in a line: `model.loops 4, seed 1`. */
+  function particular(node) {
+    const words = [];
+    const walk = (value, path) => {
+      if (value && typeof value === "object" && !Array.isArray(value)) for (const [name, below] of Object.entries(value)) walk(below, path ? `${path}.${name}` : name);
+      else words.push(`${path} ${typeof value === "string" ? value : JSON.stringify(value)}`);
+    };
+    walk(node.x, "");
+    if (node.seed !== undefined) words.push(`seed ${node.seed}`);
+    return words.join(", ");
+  }
+
   function describe(at) {
     const node = facts.nodes[at];
     const stage = facts.stages[node.st];
@@ -102,7 +114,7 @@
       const table = el("div", {});
       const inner = el("details", { ontoggle: () => {
         if (!inner.open || table.childElementCount) return;
-        table.append(el("p", { class: "quiet" }, `Kind ${of.kind}, code fingerprint `, el("code", {}, of.code), ". Parameters all its nodes share:"),
+        table.append(el("div", {}, el("p", { class: "quiet" }, "Code fingerprint ", el("code", {}, of.code), ". Parameters that all its nodes share:"),
           el("pre", { class: "log" }, JSON.stringify(of.shared, null, 1)),
           el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Nodes of ${of.name}` }, el("table", {},
             el("thead", {}, el("tr", {}, ["Node", "Key", "Took", "Its own parameters"].map((name) => el("th", { scope: "col" }, name)))),
@@ -110,9 +122,9 @@
               const node = facts.nodes[at];
               return el("tr", {}, el("td", {}, el("button", { type: "button", class: "plain", onclick: () => select(at, true) }, point(node))),
                 el("td", { class: "keyline" }, node.k.slice(0, 12)), el("td", {}, time(node.t)),
-                el("td", { class: "keyline" }, JSON.stringify(node.x) + (node.seed === undefined ? "" : ` seed ${node.seed}`)));
+                el("td", { class: "keyline" }, particular(node)));
             })))),
-          list.length > 200 ? el("p", { class: "quiet" }, `${count(list.length - 200, "more node")}; find them under Pipeline.`) : null);
+          list.length > 200 ? el("p", { class: "quiet" }, `${count(list.length - 200, "more node")}; find them under Pipeline.`) : null));
       } }, el("summary", {}, `${of.name}: ${count(list.length, "node")}, kind ${of.kind}, code ${of.code.slice(0, 12)}`), table);
       box.append(inner);
     }
@@ -260,6 +272,10 @@
   // From here on: only on a page that `repro ui` serves.
   if (!LIVE) return;
   const mark = $("#live-mark");
+  // What happens now comes first on a live page, right below its title.
+  const now = $("#now");
+  const lift = () => $("#content > header").after(now);
+  lift();
   mark.hidden = false;
   let seen = { facts: facts.version, content: facts.content, at: Date.now() };
 
@@ -278,7 +294,7 @@
   }
 
   function drawNow(live) {
-    const section = $("#now");
+    const section = now;
     section.hidden = !live.going && !live.running.length;
     const states = tally(facts.nodes);
     const total = facts.nodes.length;
@@ -343,6 +359,7 @@
         const answer = await fetch("/api/content", { cache: "no-store" });
         if (answer.ok) {
           $("#content").innerHTML = await answer.text();
+          lift();
           seen.content = live.content;
           globalThis.repro.filter();
           fillBehind();

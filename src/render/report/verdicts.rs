@@ -189,7 +189,22 @@ impl Verdict {
 }
 
 fn interval(bounds: Option<&[Value; 2]>) -> Option<String> {
-    bounds.map(|[low, high]| format!("[{}, {}]", number(low), number(high)))
+    bounds.map(|[low, high]| {
+        let (low, high) = (number(low), number(high));
+        let (low, high) = (evened(&low, &high), evened(&high, &low));
+        format!("[{low}, {high}]")
+    })
+}
+
+/// A number with at least as many decimals as the one beside it: `[11.90, 11.92]`.
+fn evened(text: &str, beside: &str) -> String {
+    let places = |text: &str| text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let plain = |text: &str| text.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-');
+    if !plain(text) || !plain(beside) || text.is_empty() || places(text) >= places(beside) {
+        return text.to_string();
+    }
+    let dot = if text.contains('.') { "" } else { "." };
+    format!("{text}{dot}{}", "0".repeat(places(beside) - places(text)))
 }
 
 /// A number with as many digits as one reads; text as it is; nothing for null.
@@ -392,6 +407,14 @@ fn details(verdict: &Verdict) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_ends_of_an_interval_have_the_same_decimals() {
+        let shown = |low: f64, high: f64| interval(Some(&[low.into(), high.into()])).unwrap();
+        assert_eq!(shown(11.9, 11.923), "[11.90, 11.92]");
+        assert_eq!(shown(-1.0, 0.5), "[-1.0, 0.5]");
+        assert_eq!(shown(1e-9, 2.0), "[1e-9, 2]");
+    }
 
     #[test]
     fn numbers_have_four_digits() {
