@@ -4,6 +4,7 @@ mod command;
 mod corpus;
 mod fetch;
 mod probe;
+mod report;
 mod theory;
 mod tidy;
 mod tokenize;
@@ -23,6 +24,7 @@ pub const REGISTRY: Registry = Registry(&[
     &corpus::Corpus,
     &fetch::Fetch,
     &probe::Probe,
+    &report::Report,
     &theory::Theory,
     &tidy::Tidy,
     &tokenize::Tokenize,
