@@ -3,6 +3,8 @@
 mod command;
 mod corpus;
 mod fetch;
+mod figures;
+mod plot;
 mod probe;
 mod report;
 mod theory;
@@ -23,6 +25,8 @@ pub const REGISTRY: Registry = Registry(&[
     &command::Command,
     &corpus::Corpus,
     &fetch::Fetch,
+    &figures::Figures,
+    &plot::Plot,
     &probe::Probe,
     &report::Report,
     &theory::Theory,

@@ -67,8 +67,23 @@ impl Measure {
     }
 }
 
-const CLAIM: &[&str] =
-    &["id", "claim", "paper", "unit", "figures", "group", "note", "resolve", "table", "where", "each", "per", "seeds", "uncertainty", "checks"];
+const CLAIM: &[&str] = &[
+    "id",
+    "claim",
+    "paper",
+    "unit",
+    "figures",
+    "group",
+    "note",
+    "resolve",
+    "table",
+    "where",
+    "each",
+    "per",
+    "seeds",
+    "uncertainty",
+    "checks",
+];
 const CHECK: &[&str] =
     &["name", "measure", "fact", "expect", "table", "where", "each", "per", "seeds", "uncertainty", "decides", "any_of"];
 

@@ -119,7 +119,8 @@ mod tests {
             assert!((slope - 2.0).abs() < 0.2, "{model:?}: {slope}");
             // One loop: a layer moves the next ones by beta^2 (W - W')u, which ReLU halves twice, and the earlier ones not at all:
             // 1/4 of beta^2 for half of the pairs.
-            let one = |row: &Row| row.model == Some(model) && row.beta == Some(0.05) && row.loops == Some(1) && row.depth == Some(4);
+            let one =
+                |row: &Row| row.model == Some(model) && row.beta == Some(0.05) && row.loops == Some(1) && row.depth == Some(4);
             let constant = mean_of(&rows, "replacement_constant", one);
             assert!((constant - 0.125).abs() < 0.02, "{model:?}: {constant}");
         }
