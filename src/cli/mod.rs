@@ -3,21 +3,28 @@
 mod accept;
 mod cache;
 mod context;
+mod curve;
 mod dag;
 mod data;
+mod diff;
 mod doctor;
 mod eval;
 mod export;
+mod facts;
 mod generate;
 mod human;
 mod log;
 mod plan;
 mod progress;
+mod report;
 mod run;
 mod schema;
 mod show;
 mod status;
+mod style;
 mod train;
+mod ui;
+mod verify;
 mod why;
 
 use std::io::Write as _;
@@ -142,10 +149,18 @@ enum Command {
     Plan(plan::Args),
     /// Show how every stage stands
     Status(status::Args),
+    /// Judge every claim by the results there are
+    Verify(verify::Args),
     /// Say why a node would run again, or why it would not
     Why(why::Args),
     /// Draw the graph of stages
     Dag(dag::Args),
+    /// Write the report, with how every node stands
+    Report(report::Args),
+    /// Show the report live in a browser while a run goes on; serves this machine only and changes nothing
+    Ui(ui::Args),
+    /// Compare verdicts, metrics and figures of two profiles, runs or checkouts
+    Diff(diff::Args),
     /// Print what a node's last attempt wrote
     Log(log::Args),
     /// Show where a node's result comes from: key, inputs, outputs, time, machine
@@ -202,8 +217,12 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(&cli.global, &args),
         Command::Plan(args) => plan::run(&cli.global, &args),
         Command::Status(args) => status::run(&cli.global, &args),
+        Command::Verify(args) => verify::run(&cli.global, &args),
         Command::Why(args) => why::run(&cli.global, &args),
         Command::Dag(args) => dag::run(&cli.global, &args),
+        Command::Report(args) => report::run(&cli.global, &args),
+        Command::Ui(args) => ui::run(&cli.global, &args),
+        Command::Diff(args) => diff::run(&cli.global, &args),
         Command::Log(args) => log::run(&cli.global, &args),
         Command::Show(args) => show::run(&cli.global, &args),
         Command::Accept(args) => accept::run(&cli.global, &args),

@@ -3,6 +3,7 @@
 pub mod chart;
 pub mod dag;
 pub mod figure;
+pub mod report;
 pub mod statistics;
 pub mod table;
 pub mod tidy;

@@ -6,11 +6,14 @@ mod fetch;
 mod figures;
 mod plot;
 mod probe;
+mod report;
 mod tables;
+mod theory;
 mod tidy;
 mod tokenize;
 mod tokenizer;
 mod train;
+pub mod verify;
 
 use std::path::Path;
 
@@ -26,11 +29,14 @@ pub const REGISTRY: Registry = Registry(&[
     &figures::Figures,
     &plot::Plot,
     &probe::Probe,
+    &report::Report,
     &tables::Tables,
+    &theory::Theory,
     &tidy::Tidy,
     &tokenize::Tokenize,
     &tokenizer::Tokenizer,
     &train::Train,
+    &verify::Verify,
 ]);
 
 /// Checks the inputs of a kind that knows which it reads.
