@@ -451,10 +451,10 @@ impl View {
                     svg.mark(&format!("path d=\"{d}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.1\""), tip);
                 }
             }
-            Layer::Above { x, slot, colour, tip } => {
+            Layer::Above { x, slot, shape, colour, tip } => {
                 let at = (self.x(*x) + slot * 7.0, self.frame.y + 5.0);
                 if at.0.is_finite() {
-                    svg.mark(&symbol(Shape::Cross, at, 3.4, colour, false), tip);
+                    svg.mark(&symbol(*shape, at, 3.4, colour, *shape != Shape::Cross), tip);
                 }
             }
             _ => {}
