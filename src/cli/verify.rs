@@ -32,9 +32,10 @@ pub struct Args {
 pub fn run(global: &Global, args: &Args) -> Result<Exit, CliError> {
     let context = Context::open(global, &args.which, Access::Read)?;
     let found = gather(&context)?;
-    let mut verdicts = Verdicts::of(&found.claims_name, &found.claims, &found.tables, &found.digests).map_err(|error| match error {
-        VerifyError::Read { .. } | VerifyError::Claims(_) => CliError::wrong_input(error),
-    })?;
+    let mut verdicts =
+        Verdicts::of(&found.claims_name, &found.claims, &found.tables, &found.digests).map_err(|error| match error {
+            VerifyError::Read { .. } | VerifyError::Claims(_) => CliError::wrong_input(error),
+        })?;
     let all: Vec<String> = verdicts.verdicts.iter().map(|judgement| judgement.id.clone()).collect();
     if let Some(wrong) = args.ids.iter().find(|id| !all.contains(id)) {
         return Err(CliError::Wrong(format!("there is no claim `{wrong}` in {}{}", found.claims_name, known(&all, wrong))));
@@ -83,7 +84,9 @@ fn gather(context: &Context) -> Result<Found, CliError> {
     let claims_name = match (path("claims"), path("stages"), &params.claims) {
         (Some(file), ..) => file,
         (None, Some(folder), Some(name)) => format!("{folder}/{name}"),
-        _ => return Err(CliError::Wrong(format!("the claims file of stage `{}` is made by a stage; run that stage", stage.name))),
+        _ => {
+            return Err(CliError::Wrong(format!("the claims file of stage `{}` is made by a stage; run that stage", stage.name)));
+        }
     };
     let inputs: Vec<&Input> = node.inputs.iter().filter(|input| !FILES.contains(&input.name.as_str())).collect();
     let sources: Vec<usize> = node.reads().map(|from| from.node).collect();
@@ -120,7 +123,9 @@ fn gather(context: &Context) -> Result<Found, CliError> {
                 for source in behind.iter().filter(|source| source.name.split('.').next() == Some(input.name.as_str())) {
                     let Origin::Nodes(list) = &source.origin else { continue };
                     for upstream in list {
-                        let Some(path) = made.get(&upstream.node).and_then(|outputs| object(&outputs[upstream.output])) else { continue };
+                        let Some(path) = made.get(&upstream.node).and_then(|outputs| object(&outputs[upstream.output])) else {
+                            continue;
+                        };
                         let id = graph.nodes[upstream.node].point_id();
                         rows.extend(read_rows(&path).map_err(CliError::failed)?.into_iter().map(|row| row.at("node", id)));
                     }
@@ -186,7 +191,11 @@ impl Page {
         let mut out = String::new();
         for (at, line) in wrap(text, self.width - indent).iter().enumerate() {
             let line = code.map_or_else(|| line.clone(), |code| self.paint(code, line));
-            if at == 0 { out.push_str(lead) } else { out.push_str(&" ".repeat(indent)) }
+            if at == 0 {
+                out.push_str(lead)
+            } else {
+                out.push_str(&" ".repeat(indent))
+            }
             out.push_str(&line);
             out.push('\n');
         }

@@ -67,8 +67,23 @@ impl Measure {
     }
 }
 
-const CLAIM: &[&str] =
-    &["id", "claim", "paper", "unit", "figures", "group", "note", "resolve", "table", "where", "each", "per", "seeds", "uncertainty", "checks"];
+const CLAIM: &[&str] = &[
+    "id",
+    "claim",
+    "paper",
+    "unit",
+    "figures",
+    "group",
+    "note",
+    "resolve",
+    "table",
+    "where",
+    "each",
+    "per",
+    "seeds",
+    "uncertainty",
+    "checks",
+];
 const CHECK: &[&str] =
     &["name", "measure", "fact", "expect", "table", "where", "each", "per", "seeds", "uncertainty", "decides", "any_of"];
 
@@ -341,7 +356,7 @@ impl Reader<'_> {
             expr,
             per: defaults.per.unwrap_or(Per::All),
             point: defaults.point.unwrap_or(false),
-            seeds: defaults.seeds.unwrap_or(1),
+            seeds: defaults.seeds.unwrap_or(0),
             rules,
             expect: self.words(expect, "`expect`")?.join(", "),
             source,

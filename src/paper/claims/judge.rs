@@ -6,7 +6,7 @@ use super::measure::{Evidence, Measured, Problem, Remedy};
 use super::select::{Rows, groups};
 use super::text::{flops, interval_text, number};
 use super::{ClaimsError, Group, PLAN, Verdict};
-use crate::paper::stats::{Interval, LEVEL};
+use crate::paper::stats::{Interval, LEVEL, Spread};
 use crate::paper::tidy::{Dim, Row, Table};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -338,7 +338,7 @@ impl<'t> Judge<'_, 't> {
         let estimate = &measured.estimate;
         let (value, interval) = (Some(estimate.value), estimate.interval(LEVEL).filter(|_| !measure.point));
         let shown = interval_text(estimate.value, interval);
-        if !measure.point && estimate.seeds < measure.seeds {
+        if !measure.point && estimate.spread != Spread::Exact && estimate.seeds < measure.seeds {
             let need = measure.seeds;
             let resolve = self.more_seeds(measure, rows, estimate.seeds, need);
             let why = format!("{shown} from {}, and {need} are needed", seeds_text(estimate.seeds));

@@ -401,7 +401,8 @@ impl<'t> Evidence<'t> {
 fn quotients(above: Vec<Cell>, below: &[Cell]) -> Vec<Cell> {
     let of = |cell: Cell| {
         let other = below.iter().find(|other| other.dims == cell.dims)?;
-        let value = |(seed, value): (&Option<i64>, &f64)| Some((*seed, value / other.values.get(seed).or(other.values.get(&None))?));
+        let value =
+            |(seed, value): (&Option<i64>, &f64)| Some((*seed, value / other.values.get(seed).or(other.values.get(&None))?));
         let values: BTreeMap<Option<i64>, f64> = cell.values.iter().filter_map(value).collect();
         (!values.is_empty()).then_some(Cell { dims: cell.dims, values })
     };
