@@ -83,6 +83,10 @@ fn closure(kind: &Path, lock: &Lock) -> CodeOfKind {
             continue;
         };
         Strip.visit_file_mut(&mut file);
+        for included in included(&path, &file) {
+            let bytes = fs::read(&included).unwrap_or_default();
+            files.insert(included.to_string_lossy().replace('\\', "/"), blake3::hash(&bytes).to_hex()[..32].to_string());
+        }
         let mut seen = Paths { found: Vec::new() };
         seen.visit_file(&file);
         for segments in seen.found {
@@ -98,6 +102,25 @@ fn closure(kind: &Path, lock: &Lock) -> CodeOfKind {
         files.insert(name, blake3::hash(file.to_token_stream().to_string().as_bytes()).to_hex()[..32].to_string());
     }
     CodeOfKind { files, crates: lock.behind(&direct) }
+}
+
+/// Files that become part of the program by `include_str!` and `include_bytes!`: styles, scripts, fonts.
+fn included(from: &Path, file: &syn::File) -> Vec<PathBuf> {
+    struct Includes(Vec<String>);
+    impl<'ast> Visit<'ast> for Includes {
+        fn visit_macro(&mut self, mac: &'ast syn::Macro) {
+            if mac.path.segments.last().is_some_and(|last| last.ident == "include_str" || last.ident == "include_bytes")
+                && let Ok(name) = mac.parse_body::<syn::LitStr>()
+            {
+                self.0.push(name.value());
+            }
+            syn::visit::visit_macro(self, mac);
+        }
+    }
+    let mut found = Includes(Vec::new());
+    found.visit_file(file);
+    let folder = from.parent().expect("a source file lies in a folder");
+    found.0.iter().map(|name| folder.join(name)).collect()
 }
 
 /// Drops what cannot change a result: documentation and tests.

@@ -1,10 +1,8 @@
 //! `repro dag`: the graph of stages, a grid collapsed to one box with counts.
 
 use super::context::Context;
-use super::{CliError, Exit, Global, Which, print};
-use crate::engine::plan::{Planner, Standing};
+use super::{CliError, Exit, Global, Which, facts, print};
 use crate::engine::store::Access;
-use crate::render::dag::{Box, Dag};
 
 /// Draw the graph of stages.
 #[derive(clap::Args)]
@@ -30,29 +28,7 @@ enum Format {
 
 pub fn run(global: &Global, args: &Args) -> Result<Exit, CliError> {
     let context = Context::open(global, &args.which, Access::Read)?;
-    let graph = &context.graph;
-    let nodes: Vec<usize> = (0..graph.nodes.len()).collect();
-    let mut planner = Planner::new(&context.root, graph, &context.store);
-    planner.wanted = nodes.iter().copied().collect();
-    // A missing input is the business of `plan`; the drawing does without the counts then.
-    let plan = planner.plan(&nodes).unwrap_or_default();
-    let mut done = vec![0; graph.stages.len()];
-    for (at, judged) in &plan {
-        done[graph.nodes[*at].stage] += usize::from(matches!(judged.standing, Standing::Cached | Standing::Restore(_)));
-    }
-    let boxes = graph
-        .stages
-        .iter()
-        .enumerate()
-        .map(|(index, stage)| Box {
-            name: stage.name.clone(),
-            kind: stage.kind.name().to_string(),
-            nodes: stage.nodes.len(),
-            done: done[index],
-            upstream: stage.upstream.clone(),
-        })
-        .collect();
-    let dag = Dag { boxes };
+    let dag = facts::Facts::of(&context, None).dag;
     if global.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&dag).expect("plain data")));
         return Ok(Exit::Ok);

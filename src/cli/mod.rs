@@ -3,21 +3,27 @@
 mod accept;
 mod cache;
 mod context;
+mod curve;
 mod dag;
 mod data;
+mod diff;
 mod doctor;
 mod eval;
 mod export;
+mod facts;
 mod generate;
 mod human;
 mod log;
 mod plan;
 mod progress;
+mod report;
 mod run;
 mod schema;
 mod show;
 mod status;
+mod style;
 mod train;
+mod ui;
 mod verify;
 mod why;
 
@@ -149,6 +155,12 @@ enum Command {
     Why(why::Args),
     /// Draw the graph of stages
     Dag(dag::Args),
+    /// Write the report, with how every node stands
+    Report(report::Args),
+    /// Show the report live in a browser while a run goes on; serves this machine only and changes nothing
+    Ui(ui::Args),
+    /// Compare verdicts, metrics and figures of two profiles, runs or checkouts
+    Diff(diff::Args),
     /// Print what a node's last attempt wrote
     Log(log::Args),
     /// Show where a node's result comes from: key, inputs, outputs, time, machine
@@ -208,6 +220,9 @@ pub fn main() -> ExitCode {
         Command::Verify(args) => verify::run(&cli.global, &args),
         Command::Why(args) => why::run(&cli.global, &args),
         Command::Dag(args) => dag::run(&cli.global, &args),
+        Command::Report(args) => report::run(&cli.global, &args),
+        Command::Ui(args) => ui::run(&cli.global, &args),
+        Command::Diff(args) => diff::run(&cli.global, &args),
         Command::Log(args) => log::run(&cli.global, &args),
         Command::Show(args) => show::run(&cli.global, &args),
         Command::Accept(args) => accept::run(&cli.global, &args),

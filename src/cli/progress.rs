@@ -118,7 +118,7 @@ impl Sink for Human {
 impl State {
     fn event(&mut self, event: &Event) {
         match event {
-            Event::RunStarted { .. } => {}
+            Event::RunStarted { .. } | Event::NodeWorking { .. } => {}
             Event::NodeCached { stage, .. } => {
                 self.tally(stage).cached += 1;
                 self.finished += 1;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::context::{Context, root, store_folder};
 use super::progress::{Human, Lines, summary_line};
-use super::{CliError, Exit, Global, Which, plan};
+use super::{CliError, Exit, Global, Which, plan, report};
 use crate::engine::events::{Sink, Summary};
 use crate::engine::plan::Planner;
 use crate::engine::resources::{Resources, cores, parse_bytes};
@@ -13,6 +13,7 @@ use crate::engine::run::{Interrupts, Options, run as run_nodes};
 use crate::engine::settled::{Answer, Question};
 use crate::engine::store::{Access, gc};
 use crate::engine::target::{closure, select};
+use crate::engine::trail::Trailing;
 
 /// Run what is not done yet.
 ///
@@ -50,7 +51,9 @@ pub fn run(global: &Global, args: &Args) -> Result<Exit, CliError> {
         return plan::show(global, &args.which, &args.targets, args.force);
     }
     let question = question(global, args)?;
-    if let Some(answer) = question.as_ref().and_then(Question::answer) {
+    if let Some(answer) =
+        question.as_ref().and_then(Question::answer).filter(|_| !root(global).is_ok_and(|root| report::incomplete(&root)))
+    {
         let (nodes, saved_seconds) = (answer.nodes as usize, answer.saved_seconds);
         let summary = Summary { cached: nodes, seconds: begin.elapsed().as_secs_f64(), saved_seconds, ..Summary::default() };
         eprintln!("{}", summary_line(&summary, nodes));
@@ -78,7 +81,9 @@ pub fn run(global: &Global, args: &Args) -> Result<Exit, CliError> {
         human = Human::new(&context.graph, &context.store, &nodes, options.jobs);
         &human
     };
-    let summary = run_nodes(&planner, &nodes, &options, &interrupts, sink)?;
+    let trailing = Trailing::new(sink, &context.store.folder, &context.graph.profile, options.jobs);
+    let summary = run_nodes(&planner, &nodes, &options, &interrupts, &trailing)?;
+    report::complete_after_run(&context, &planner, &summary);
     if let Some(question) = question.filter(|_| summary.cached == nodes.len()) {
         let answer = Answer { nodes: nodes.len() as u64, saved_seconds: summary.saved_seconds };
         question.remember(&context.project, &planner, &nodes, answer);

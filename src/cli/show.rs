@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::human;
-use super::{CliError, Exit, Global, Which, print};
+use super::{CliError, Exit, Global, Which, curve, print};
 use crate::engine::plan::Planner;
 use crate::engine::store::Access;
 use crate::engine::store::publish::folder;
@@ -85,6 +85,9 @@ pub fn run(global: &Global, args: &Args) -> Result<Exit, CliError> {
         let place = folder(&context.graph.profile, &node.id);
         out += &format!("  output   {}: {place}/{} {} {}", stored.name, stored.path, stored.digest.short(), human::bytes(size));
         out += &if stored.directory { format!(" in {}\n", human::count(stored.files.len(), "file")) } else { "\n".into() };
+    }
+    if let Some(item) = done.outputs.iter().find(|stored| stored.path == curve::METRICS).and_then(|stored| stored.files.first()) {
+        out += &curve::line(&context.store.objects.path(item), 40).map(|line| format!("  loss     {line}\n")).unwrap_or_default();
     }
     print(&out);
     Ok(Exit::Ok)

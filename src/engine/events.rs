@@ -34,6 +34,13 @@ pub enum Event<'a> {
         why: &'a Why,
         attempt: u32,
     },
+    /// Its worker lives; what it prints goes to this file until it ends.
+    NodeWorking {
+        node: &'a str,
+        stage: &'a str,
+        pid: u32,
+        log: &'a std::path::Path,
+    },
     /// What the worker last said of its progress.
     NodeProgress {
         node: &'a str,
@@ -97,7 +104,7 @@ pub struct Progress {
 }
 
 /// How a run ended.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, serde::Deserialize)]
 pub struct Summary {
     pub ran: usize,
     pub cached: usize,

@@ -14,5 +14,6 @@ pub mod run;
 pub mod settled;
 pub mod store;
 pub mod target;
+pub mod trail;
 pub mod why;
 pub mod worker;

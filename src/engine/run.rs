@@ -508,6 +508,13 @@ impl<'a> Scheduler<'a> {
     fn handle(&mut self, message: Message) -> Result<(), PlanError> {
         match message {
             Message::Started { node, pid, progress } => {
+                let log = progress.with_extension("log");
+                self.sink.event(&Event::NodeWorking {
+                    node: &self.graph.nodes[node].id,
+                    stage: self.stage(node),
+                    pid,
+                    log: &log,
+                });
                 if let Some(running) = self.running.get_mut(&node) {
                     running.pid = pid;
                     running.progress = progress;

@@ -21,5 +21,6 @@ pub mod sources;
 pub mod stats;
 pub mod tensor_file;
 pub mod tensorboard;
+pub mod theory;
 pub mod tidy;
 pub mod trainer;

@@ -95,12 +95,19 @@ impl Scaling {
 
     /// The factor of every residual branch, attention and feed-forward alike.
     pub fn branch_scale(&self) -> f64 {
-        let n = self.loops as f64;
-        match self.rule {
+        self.rule.branch_scale(self.loops, self.depth_multiplier)
+    }
+}
+
+impl Rule {
+    /// The factor of a residual branch at N loops of a stack with this m_L.
+    pub fn branch_scale(self, loops: usize, depth_multiplier: f64) -> f64 {
+        let n = loops as f64;
+        match self {
             Rule::None => 1.0,
             Rule::Sqrt => 1.0 / n.sqrt(),
             Rule::Linear => 1.0 / n,
-            Rule::Factorised { lambda } => lambda / n * self.depth_multiplier.powf(-0.5),
+            Rule::Factorised { lambda } => lambda / n * depth_multiplier.powf(-0.5),
             Rule::Power { alpha } => n.powf(-alpha),
         }
     }

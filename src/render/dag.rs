@@ -5,12 +5,14 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 /// A stage: how many nodes it has and how many are done.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Box {
     pub name: String,
     pub kind: String,
     pub nodes: usize,
     pub done: usize,
+    pub failed: usize,
+    pub running: usize,
     /// Indices of the stages it reads from or waits for; all are smaller than its own.
     pub upstream: Vec<usize>,
 }
@@ -26,6 +28,8 @@ impl Box {
     }
     fn state(&self) -> &'static str {
         match self.done {
+            _ if self.failed > 0 => "failed",
+            _ if self.running > 0 => "running",
             done if done == self.nodes => "done",
             0 => "to do",
             _ => "partly done",
@@ -34,9 +38,28 @@ impl Box {
     fn colour(&self) -> &'static str {
         match self.state() {
             "done" => "#d3ecd9",
+            "failed" => "#f6d5d3",
+            "running" => "#d5e4f7",
             "partly done" => "#fdf0c8",
             _ => "#eceff4",
         }
+    }
+    /// The name by which a page's style sheet knows the state.
+    fn class(&self) -> &'static str {
+        match self.state() {
+            "partly done" => "part",
+            "to do" => "todo",
+            state => state,
+        }
+    }
+    fn counts(&self) -> String {
+        let mut text = format!("{}/{} done", self.done, self.nodes);
+        for (count, word) in [(self.failed, "failed"), (self.running, "running")] {
+            if count > 0 {
+                let _ = write!(text, ", {count} {word}");
+            }
+        }
+        text
     }
 }
 
@@ -47,7 +70,7 @@ impl Dag {
         for stage in &self.boxes {
             let names: Vec<&str> = stage.upstream.iter().map(|at| self.boxes[*at].name.as_str()).collect();
             let from = if names.is_empty() { String::new() } else { format!("  <- {}", names.join(", ")) };
-            let _ = writeln!(out, "{:width$}  {:>11}{from}", stage.label(), format!("{}/{} done", stage.done, stage.nodes));
+            let _ = writeln!(out, "{:width$}  {:>11}{from}", stage.label(), stage.counts());
         }
         out
     }
@@ -86,8 +109,18 @@ impl Dag {
         self.boxes.iter().enumerate().flat_map(|(to, stage)| stage.upstream.iter().map(move |from| (*from, to)))
     }
 
-    /// Columns by distance from the sources, left to right.
+    /// A picture that stands by itself.
     pub fn svg(&self) -> String {
+        self.draw(false)
+    }
+
+    /// A picture for a page, whose style sheet gives the colours: light or dark, or ink alone.
+    pub fn svg_for_page(&self) -> String {
+        self.draw(true)
+    }
+
+    /// Columns by distance from the sources, left to right.
+    fn draw(&self, for_page: bool) -> String {
         const WIDTH: usize = 190;
         const HEIGHT: usize = 46;
         const GAP_X: usize = 60;
@@ -114,12 +147,16 @@ impl Dag {
             let spare = (rows - filled[column[at]]) * (HEIGHT + GAP_Y) / 2;
             (EDGE + column[at] * (WIDTH + GAP_X), top + spare + row[at] * (HEIGHT + GAP_Y))
         };
-        let mut out = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {total_width} {total_height}\" \
-             width=\"{total_width}\" height=\"{total_height}\" font-family=\"sans-serif\" font-size=\"13\">\n\
-             <title>Stages of the pipeline</title>\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
-        );
+        let size = format!("viewBox=\"0 0 {total_width} {total_height}\" width=\"{total_width}\" height=\"{total_height}\"");
+        let mut out = if for_page {
+            format!("<svg {size} role=\"img\" aria-label=\"Stages of the pipeline\" font-size=\"13\">\n")
+        } else {
+            format!(
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" {size} font-family=\"sans-serif\" font-size=\"13\">\n\
+                 <title>Stages of the pipeline</title>\n\
+                 <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
+            )
+        };
         for (from, to) in self.edges() {
             let ((x1, y1), (x2, y2)) = (place(from), place(to));
             let (x1, y1, y2) = (x1 + WIDTH, y1 + HEIGHT / 2, y2 + HEIGHT / 2);
@@ -133,16 +170,16 @@ impl Dag {
             let (x, y) = place(at);
             let colour = stage.colour();
             let label = escape(&stage.label());
+            let (class, state) = (stage.class(), stage.state());
+            // What goes on matters more than the kind, and both would not fit.
+            let busy = stage.failed + stage.running > 0;
+            let sub = if busy { stage.counts() } else { format!("{}, {}", escape(&stage.kind), stage.counts()) };
             let _ = writeln!(
                 out,
-                "<g><title>{label}: {}</title><rect x=\"{x}\" y=\"{y}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" rx=\"7\" \
-                 fill=\"{colour}\" stroke=\"#52606d\"/>\
+                "<g class=\"box {class}\"><title>{label}: {state}</title>\
+                 <rect x=\"{x}\" y=\"{y}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" rx=\"7\" fill=\"{colour}\" stroke=\"#52606d\"/>\
                  <text x=\"{tx}\" y=\"{ty}\" fill=\"#1f2933\" font-weight=\"bold\">{label}</text>\
-                 <text x=\"{tx}\" y=\"{ty2}\" fill=\"#3e4c59\" font-size=\"11\">{}, {}/{} done</text></g>",
-                stage.state(),
-                escape(&stage.kind),
-                stage.done,
-                stage.nodes,
+                 <text class=\"sub\" x=\"{tx}\" y=\"{ty2}\" fill=\"#3e4c59\" font-size=\"11\">{sub}</text></g>",
                 tx = x + 10,
                 ty = y + 19,
                 ty2 = y + 36,

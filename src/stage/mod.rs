@@ -3,7 +3,11 @@
 mod command;
 mod corpus;
 mod fetch;
+mod figures;
+mod plot;
 mod probe;
+mod report;
+mod theory;
 mod tidy;
 mod tokenize;
 mod tokenizer;
@@ -21,7 +25,11 @@ pub const REGISTRY: Registry = Registry(&[
     &command::Command,
     &corpus::Corpus,
     &fetch::Fetch,
+    &figures::Figures,
+    &plot::Plot,
     &probe::Probe,
+    &report::Report,
+    &theory::Theory,
     &tidy::Tidy,
     &tokenize::Tokenize,
     &tokenizer::Tokenizer,

@@ -132,6 +132,11 @@ impl Journal {
         self.state().done.values().map(|(done, _)| done.clone()).collect()
     }
 
+    /// The heads of all records in the order they were written: the whole history, for those who ask about the past.
+    pub fn heads(&self) -> Vec<Head> {
+        frames(&self.state().bytes, 0).frames.into_iter().map(|(_, head, _)| head).collect()
+    }
+
     pub fn last(&self, profile: &str, node: &str) -> Option<Last> {
         self.state().last.get(profile)?.get(node).cloned()
     }

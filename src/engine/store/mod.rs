@@ -9,6 +9,7 @@
 //! .repro/attempts/     private working directories of running nodes
 //! .repro/scratch/      what a node keeps for its next attempt (checkpoints)
 //! .repro/logs/         the output of each node's last attempt
+//! .repro/runs/         what happened to the nodes of the last runs, for those who look on
 //! .repro/quarantine/   objects that did not have the bytes their name says
 //! ```
 
