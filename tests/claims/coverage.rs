@@ -40,7 +40,8 @@ fn a_log_log_slope_is_covered_from_residuals_of_one_seed() {
 #[test]
 fn a_paired_difference_of_best_losses_is_covered() {
     // Seeds differ by ten times what is looked for: only pairs can see it.
-    let fields = "measure: 'best(eval_loss[rule=linear] ~ lr) - best(eval_loss[rule=sqrt] ~ lr)', where: {N: 8}, expect: contains 0";
+    let fields =
+        "measure: 'best(eval_loss[rule=linear] ~ lr) - best(eval_loss[rule=sqrt] ~ lr)', where: {N: 8}, expect: contains 0";
     coverage(300, -0.03, fields, |noise| {
         let mut rows = Vec::new();
         for seed in 0..3 {

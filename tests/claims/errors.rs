@@ -27,15 +27,27 @@ fn unknown_names_are_answered_with_the_nearest() {
         "- id: A\n  claim: text\n  table: lr-transfr\n  checks: []\n",
         "claims.yaml:4:10: unknown table `lr-transfr`; did you mean `lr-transfer`?",
     );
-    refuses(&check("measure: mean(RR), expect: at most 1"), "claims.yaml:6:22: unknown metric `RR` of table `study`; did you mean `R`?");
+    refuses(
+        &check("measure: mean(RR), expect: at most 1"),
+        "claims.yaml:6:22: unknown metric `RR` of table `study`; did you mean `R`?",
+    );
     refuses(
         &check("measure: mean(eval_loss), expect: at most 1"),
         "claims.yaml:6:22: unknown metric `eval_loss` of table `study`; table `ablations` has it",
     );
-    refuses(&check("measure: mean(R), where: {stap: 1}, expect: at most 1"), "claims.yaml:6:34: unknown column `stap`; did you mean `step`?");
-    refuses(&check("measure: mean(R), each: sed, expect: at most 1"), "claims.yaml:6:32: unknown column `sed`; did you mean `seed`?");
+    refuses(
+        &check("measure: mean(R), where: {stap: 1}, expect: at most 1"),
+        "claims.yaml:6:34: unknown column `stap`; did you mean `step`?",
+    );
+    refuses(
+        &check("measure: mean(R), each: sed, expect: at most 1"),
+        "claims.yaml:6:32: unknown column `sed`; did you mean `seed`?",
+    );
     refuses(&check("measure: maen(R), expect: at most 1"), "claims.yaml:6:17: unknown function `maen`; did you mean `mean`?");
-    refuses(&check("fact: parameter(L = 1), expect: at most 1"), "claims.yaml:6:14: unknown function `parameter`; did you mean `parameters`?");
+    refuses(
+        &check("fact: parameter(L = 1), expect: at most 1"),
+        "claims.yaml:6:14: unknown function `parameter`; did you mean `parameters`?",
+    );
     refuses(
         "- id: A\n  claim: text\n  group: theories\n  checks: []\n",
         "claims.yaml:4:10: unknown group `theories`; did you mean `theory`?",
@@ -61,15 +73,27 @@ fn fields_that_are_missing_or_wrong() {
     refuses("- claim: text\n", "claims.yaml:2:3: a claim needs `id`");
     refuses("- id: A\n", "claims.yaml:2:3: a claim needs `claim`");
     refuses("- id: A\n  claim: text\n", "claims.yaml:2:3: a claim needs `checks`");
-    refuses("- id: A b\n  claim: text\n  checks: []\n", "claims.yaml:2:7: `A b` cannot name a claim; use letters, digits, `-`, `_` and `.`");
+    refuses(
+        "- id: A b\n  claim: text\n  checks: []\n",
+        "claims.yaml:2:7: `A b` cannot name a claim; use letters, digits, `-`, `_` and `.`",
+    );
     refuses("- id: A\n  claim: text\n  checks: []\n", "claims.yaml:4:11: there are no checks; write at least one");
     refuses("- id: A\n  claim: text\n  checks: x\n", "claims.yaml:4:11: `checks` must be a list, found text");
     refuses("- id: A\n  claim: [x]\n  checks: []\n", "claims.yaml:3:10: `claim` must be text, found a list");
     refuses(&check("expect: at most 1"), "claims.yaml:6:7: a check needs `measure`, `fact` or `any_of`");
     refuses(&check("measure: mean(R)"), "claims.yaml:6:7: a check needs `expect`");
-    refuses(&check("measure: mean(R), fact: init_loss(), expect: at most 1"), "claims.yaml:6:7: a check has `measure`, `fact` or `any_of`, one of them");
-    refuses(&check("fact: mean(R), expect: at most 1"), "claims.yaml:6:19: a fact is computed from the code; `R` is measured, so write `measure`");
-    refuses(&check("measure: init_loss(), expect: at most 1"), "claims.yaml:6:17: this measures nothing; write `fact` for what is computed");
+    refuses(
+        &check("measure: mean(R), fact: init_loss(), expect: at most 1"),
+        "claims.yaml:6:7: a check has `measure`, `fact` or `any_of`, one of them",
+    );
+    refuses(
+        &check("fact: mean(R), expect: at most 1"),
+        "claims.yaml:6:19: a fact is computed from the code; `R` is measured, so write `measure`",
+    );
+    refuses(
+        &check("measure: init_loss(), expect: at most 1"),
+        "claims.yaml:6:17: this measures nothing; write `fact` for what is computed",
+    );
     refuses(
         "- id: A\n  claim: text\n  checks:\n    - {measure: mean(R), expect: at most 1}\n",
         "claims.yaml:5:17: a measure needs a `table`",
@@ -83,10 +107,22 @@ fn fields_that_are_missing_or_wrong() {
         &check("measure: mean(R), expect: at most 1, uncertainty: big"),
         "claims.yaml:6:58: `uncertainty` is `seeds` or `none`, not `big`",
     );
-    refuses(&check("measure: mean(R), expect: at most 1, decides: maybe"), "claims.yaml:6:54: `decides` is `true` or `false`, not `maybe`");
-    refuses(&check("measure: mean(R), expect: at most 1, decides: false"), "claims.yaml:6:5: no check of `A` decides; a claim needs one that does");
-    refuses(&check("measure: mean(R), where: {N: [\"<2\"]}, expect: at most 1"), "claims.yaml:6:38: a list holds values, not comparisons");
-    refuses(&check("measure: mean(R), where: {N: x y}, expect: at most 1"), "claims.yaml:6:37: `N` is a number; `x` is neither one, nor `min`, `max` or another column");
+    refuses(
+        &check("measure: mean(R), expect: at most 1, decides: maybe"),
+        "claims.yaml:6:54: `decides` is `true` or `false`, not `maybe`",
+    );
+    refuses(
+        &check("measure: mean(R), expect: at most 1, decides: false"),
+        "claims.yaml:6:5: no check of `A` decides; a claim needs one that does",
+    );
+    refuses(
+        &check("measure: mean(R), where: {N: [\"<2\"]}, expect: at most 1"),
+        "claims.yaml:6:38: a list holds values, not comparisons",
+    );
+    refuses(
+        &check("measure: mean(R), where: {N: x y}, expect: at most 1"),
+        "claims.yaml:6:37: `N` is a number; `x` is neither one, nor `min`, `max` or another column",
+    );
 }
 
 #[test]

@@ -6,7 +6,8 @@ use repro::paper::tidy::{Row, Table};
 
 /// One value of `x` per seed, and nothing else.
 fn values(list: &[f64]) -> Table {
-    let rows = list.iter().enumerate().map(|(seed, value)| Row::new("x", "1", *value).at("seed", seed).at("node", format!("s{seed}")));
+    let rows =
+        list.iter().enumerate().map(|(seed, value)| Row::new("x", "1", *value).at("seed", seed).at("node", format!("s{seed}")));
     table("t", rows.collect())
 }
 
@@ -14,7 +15,7 @@ fn values(list: &[f64]) -> Table {
 fn a_noisy_number_is_inconclusive_and_says_how_many_seeds_would_settle_it() {
     let judgement = one(&values(&[0.4, 0.6, 0.65]), "measure: mean(x), expect: 0.5 +- 0.15");
     assert_eq!(judgement.verdict, Verdict::Inconclusive);
-    assert_eq!(judgement.why, "0.550 [0.221, 0.879] is neither inside nor outside 0.5 +- 0.15");
+    assert_eq!(judgement.why, "0.550 [0.221, 0.879]: too uncertain to tell `0.5 +- 0.15`");
     assert_eq!(judgement.resolve.as_deref(), Some("about 10 seeds instead of 3 (7 more)"));
 }
 
@@ -82,7 +83,8 @@ fn the_run_at_one_loop_belongs_to_every_rule() {
     }
     let data = table("t", rows);
     for rule in ["sqrt", "linear", "none", "power-0.75"] {
-        let points = one(&data, &format!("measure: count(eval_loss), where: {{rule: {rule}}}, uncertainty: none, expect: at least 0"));
+        let points =
+            one(&data, &format!("measure: count(eval_loss), where: {{rule: {rule}}}, uncertainty: none, expect: at least 0"));
         assert_eq!(points.measured, Some(if rule == "none" { 1.0 } else { 2.0 }), "{rule}");
     }
     let factorised = one(&data, "measure: count(eval_loss), where: {rule: factorised}, uncertainty: none, expect: at least 0");
@@ -105,10 +107,20 @@ fn missing_data_leave_a_claim_open_and_name_what_is_missing() {
         assert_eq!(judgement.verdict, Verdict::Inconclusive);
         judgement.why
     };
-    assert_eq!(why("measure: mean(R), where: {N: 128}, expect: at least 0"), "there is no `R` with N=128 in `t`: N is 1, 2, 4, 8, 16, 32, 64");
-    assert_eq!(why("measure: mean(R), where: {rule: sqrt}, expect: at least 0"), "there is no `R` with rule=sqrt in `t`: no row has a `rule`");
-    assert_eq!(why("measure: spread(R), where: {N: 1, step: 0}, expect: at most 2"), "`spread` needs at least two points of `R`, there is one");
-    let absent = judge("- id: X\n  claim: c\n  table: theory\n  checks:\n    - {measure: mean(zeta), expect: at least 0}\n", &[]).unwrap();
+    assert_eq!(
+        why("measure: mean(R), where: {N: 128}, expect: at least 0"),
+        "there is no `R` with N=128 in `t`: N is 1, 2, 4, 8, 16, 32, 64"
+    );
+    assert_eq!(
+        why("measure: mean(R), where: {rule: sqrt}, expect: at least 0"),
+        "there is no `R` with rule=sqrt in `t`: no row has a `rule`"
+    );
+    assert_eq!(
+        why("measure: spread(R), where: {N: 1, step: 0}, expect: at most 2"),
+        "`spread` needs at least two points of `R`, there is one"
+    );
+    let absent =
+        judge("- id: X\n  claim: c\n  table: theory\n  checks:\n    - {measure: mean(zeta), expect: at least 0}\n", &[]).unwrap();
     assert_eq!(absent[0].why, "table `theory` is not there; its stage was skipped or has not run");
 }
 
@@ -119,11 +131,13 @@ fn a_claim_is_as_good_as_its_worst_check_and_any_of_as_its_best() {
         let text = format!("- id: X\n  claim: c\n  table: t\n  checks:\n{checks}");
         judge(&text, std::slice::from_ref(&data)).unwrap().remove(0)
     };
-    let (good, open, bad) = ("measure: mean(x), expect: at most 1", "measure: mean(x), expect: at most 0.51", "measure: mean(x), expect: at most 0");
+    let (good, open, bad) =
+        ("measure: mean(x), expect: at most 1", "measure: mean(x), expect: at most 0.51", "measure: mean(x), expect: at most 0");
     assert_eq!(claim(&format!("    - {{{good}}}\n    - {{{open}}}\n")).verdict, Verdict::Inconclusive);
     assert_eq!(claim(&format!("    - {{{good}}}\n    - {{{open}}}\n    - {{{bad}}}\n")).verdict, Verdict::Fail);
     assert_eq!(claim(&format!("    - {{{good}}}\n    - {{{bad}, decides: false}}\n")).verdict, Verdict::Pass);
-    let any = |checks: [&str; 2]| claim(&format!("    - any_of:\n      - {{{}}}\n      - {{{}}}\n", checks[0], checks[1])).verdict;
+    let any =
+        |checks: [&str; 2]| claim(&format!("    - any_of:\n      - {{{}}}\n      - {{{}}}\n", checks[0], checks[1])).verdict;
     assert_eq!(any([good, bad]), Verdict::Pass);
     assert_eq!(any([open, bad]), Verdict::Inconclusive);
     assert_eq!(any([bad, bad]), Verdict::Fail);
@@ -141,7 +155,19 @@ fn a_diverged_base_rate_fails_the_regret() {
     }
     let judgement = one(&data, fields);
     assert_eq!(judgement.verdict, Verdict::Fail);
-    assert_eq!(judgement.why, "unbounded is not at most 0.02 at N=8 (1 of 2 points)");
+    assert_eq!(judgement.why, "unbounded: `at most 0.02` does not hold at N=8 (1 of 2 points)");
+}
+
+#[test]
+fn in_brackets_a_value_replaces_and_a_comparison_narrows() {
+    let data = table("t", power_law(0.0, 1, 3, 0.0, &mut Noise::new(0)));
+    let count = |selection: &str, fields: &str| {
+        one(&data, &format!("measure: 'count(R{selection})', {fields}, uncertainty: none, expect: at least 0"))
+    };
+    assert_eq!(count("[N=2]", "where: {N: 64}").measured, Some(3.0), "three steps of N=2");
+    assert_eq!(count("[N<=4]", "where: {N: '> 1'}").measured, Some(6.0), "N=2 and N=4");
+    assert_eq!(count("[N<=4]", "each: N").parts[0].points.len(), 3);
+    assert_eq!(count("[N=4]", "each: N").parts[0].points.len(), 7);
 }
 
 #[test]
@@ -154,6 +180,19 @@ fn quotients_are_taken_row_by_row() {
     let data = table("t", rows);
     assert_eq!(one(&data, "measure: max(above / below), uncertainty: none, expect: equals 3").verdict, Verdict::Pass);
     assert_eq!(one(&data, "measure: min(above / below), uncertainty: none, expect: equals 2").verdict, Verdict::Pass);
+}
+
+#[test]
+fn the_resolving_power_of_a_sweep_can_be_asked_for() {
+    let data = table("t", Sweep { seeds: 8, run_noise: 0.01, ..Sweep::default() }.rows("linear", 0.0, &mut Noise::new(0)));
+    let of = |function: &str| {
+        one(&data, &format!("measure: '{function}(eval_loss[N=1] ~ lr)', uncertainty: none, expect: at least 0"))
+    };
+    let noise = of("noise").measured.unwrap();
+    // Eight seeds and eight rates know it to a tenth.
+    assert!((noise - 0.01).abs() < 0.003, "{noise}");
+    let octaves = of("resolution").measured.unwrap();
+    assert!((0.01..0.1).contains(&octaves), "{octaves}");
 }
 
 #[test]

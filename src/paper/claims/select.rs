@@ -50,7 +50,8 @@ impl<'t> Rows<'t> {
         found
     }
 
-    /// The rows that a selection means, outer conditions first. A condition on a column replaces those further out on it.
+    /// The rows that a selection means, outer conditions first. A value for a column replaces what was said of it further out; a
+    /// comparison narrows that down.
     /// An error text says which condition leaves nothing.
     pub fn select(
         &self,
@@ -60,7 +61,7 @@ impl<'t> Rows<'t> {
     ) -> Result<Vec<(&'t str, &'t Row)>, String> {
         let mut conditions: Vec<&Condition> = Vec::new();
         for level in outer.iter().chain([&selection.conditions]) {
-            conditions.retain(|have| !level.iter().any(|new| new.column == have.column));
+            conditions.retain(|have| !level.iter().any(|new| new.column == have.column && new.replaces()));
             conditions.extend(level);
         }
         let absent: Vec<String> = tables.iter().filter(|table| !self.has(table)).map(|table| format!("`{table}`")).collect();
