@@ -69,6 +69,14 @@ fn the_slope_of_the_optimum_is_covered() {
 }
 
 #[test]
+fn the_regret_of_a_rate_an_octave_off_is_covered() {
+    // The optimum is a node of the grid, so the loss an octave above it is worse by exactly the curvature.
+    coverage(300, 0.05, "measure: 'regret(eval_loss ~ lr, at = 3.90625e-3)', where: {N: 4}, expect: at most 0.02", |noise| {
+        table("t", Sweep { optimum: -9.0, run_noise: 0.004, seeds: 3, ..Sweep::default() }.rows("linear", 0.02, noise))
+    });
+}
+
+#[test]
 fn a_true_claim_on_the_very_bound_rarely_fails_however_often_it_is_looked_at() {
     // Eleven steps, the truth exactly where the rule ends at each of them.
     let fields = "measure: slope(log R ~ log N), each: step, expect: at most 0.5";

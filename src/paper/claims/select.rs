@@ -235,7 +235,8 @@ impl Cell {
 /// Rows as cells. Two rows of the same point and seed, such as one run seen through two tables, count once by their mean.
 pub fn cells(rows: &[(&str, &Row)]) -> Vec<Cell> {
     type Sums = BTreeMap<Option<i64>, (f64, f64)>;
-    let mut found: BTreeMap<Vec<Option<Part>>, (BTreeMap<&'static str, Dim>, Sums)> = BTreeMap::new();
+    type Place = Vec<Option<Part>>;
+    let mut found: BTreeMap<Place, (BTreeMap<&'static str, Dim>, Sums)> = BTreeMap::new();
     for (_, row) in rows {
         let dimensions = DIMENSIONS.iter().filter(|dimension| !matches!(dimension.name, "node" | "seed"));
         let key: Vec<Option<Part>> = dimensions.clone().map(|dimension| row.dims.get(dimension.name).map(Part::of)).collect();
