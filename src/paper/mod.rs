@@ -19,6 +19,6 @@ pub mod schedule;
 pub mod sources;
 pub mod tensor_file;
 pub mod tensorboard;
-pub mod tidy;
 pub mod theory;
+pub mod tidy;
 pub mod trainer;

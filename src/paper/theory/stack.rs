@@ -2,11 +2,9 @@
 // d width, L layers, N loops, u = phi(h), r = W u
 
 use super::matrix::{Matrix, add_scaled, dot, mean_square, rms};
-use serde::Serialize;
 
 /// What the nonlinearity sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
     /// phi = ReLU, as in the paper's proofs.
     Raw,
@@ -17,6 +15,14 @@ pub enum Model {
 pub const MODELS: [Model; 2] = [Model::Raw, Model::Prenorm];
 
 impl Model {
+    /// As in the tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Model::Raw => "raw",
+            Model::Prenorm => "prenorm",
+        }
+    }
+
     /// phi(h)
     pub fn activate(self, h: &[f64]) -> Vec<f64> {
         let scale = self.scale(h);
