@@ -55,6 +55,6 @@ mod tests {
         assert!(bounds.map(|row| row.value).fold(0.0, f64::max) <= 1.0);
         // RMS of S u / sqrt d is that of u, 0.707; the standard error at 16 x 64 numbers is 0.03.
         let one = mean_of(&rows, "update_per_eta", |row| row.int("N") == Some(1));
-        assert!((one - 0.707).abs() < 0.09, "{one}");
+        assert!((one - std::f64::consts::FRAC_1_SQRT_2).abs() < 0.09, "{one}");
     }
 }

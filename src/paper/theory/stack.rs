@@ -119,8 +119,8 @@ impl Stack<'_> {
     /// How a change v of the state after the first branch moves h_out.
     pub fn push(&self, states: &[Vec<f64>], v: &[f64]) -> Vec<f64> {
         let mut v = v.to_vec();
-        for at in 1..states.len() - 1 {
-            let change = self.weights[at % self.weights.len()].apply(&self.model.tangent(&states[at], &v));
+        for (at, h) in states.iter().enumerate().take(states.len() - 1).skip(1) {
+            let change = self.weights[at % self.weights.len()].apply(&self.model.tangent(h, &v));
             add_scaled(&mut v, self.scale, &change);
         }
         v
