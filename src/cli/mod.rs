@@ -24,6 +24,7 @@ mod status;
 mod style;
 mod train;
 mod ui;
+mod verify;
 mod why;
 
 use std::io::Write as _;
@@ -148,6 +149,8 @@ enum Command {
     Plan(plan::Args),
     /// Show how every stage stands
     Status(status::Args),
+    /// Judge every claim by the results there are
+    Verify(verify::Args),
     /// Say why a node would run again, or why it would not
     Why(why::Args),
     /// Draw the graph of stages
@@ -214,6 +217,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(&cli.global, &args),
         Command::Plan(args) => plan::run(&cli.global, &args),
         Command::Status(args) => status::run(&cli.global, &args),
+        Command::Verify(args) => verify::run(&cli.global, &args),
         Command::Why(args) => why::run(&cli.global, &args),
         Command::Dag(args) => dag::run(&cli.global, &args),
         Command::Report(args) => report::run(&cli.global, &args),

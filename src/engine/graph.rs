@@ -493,7 +493,8 @@ impl Builder<'_> {
     fn upstream(&self, name: &str, from: &RawFrom, names: &Names, graph: &Graph, stage: &Stage) -> Result<Input, ConfigError> {
         let wrong = |field: &str, message: String| self.wrong(&["inputs".into(), name.into(), field.into()], false, message);
         let first = &graph.nodes[stage.nodes.start];
-        let output = match &from.output {
+        let wanted = from.output.as_ref().map(|name| fill_string(name, names)).transpose();
+        let output = match &wanted.map_err(|error| wrong("output", error.to_string()))? {
             Some(wanted) => first.outputs.iter().position(|have| have.name == *wanted).ok_or_else(|| {
                 let names: Vec<String> = first.outputs.iter().map(|have| have.name.clone()).collect();
                 wrong("output", format!("stage `{}` has no output `{wanted}`{}", stage.name, known(&names, wanted)))

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 pub const CHECKPOINT: &str = "checkpoint.safetensors";
 pub const RESULT: &str = "result.json";
-const METRICS: &str = "metrics.jsonl";
-const PROBES: &str = "probes.jsonl";
+pub const METRICS: &str = "metrics.jsonl";
+pub const PROBES: &str = "probes.jsonl";
 const TIMING: &str = "timing.jsonl";
 
 #[derive(Debug, thiserror::Error)]

@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod checkpoint;
+pub mod claims;
 pub mod config;
 pub mod data;
 pub mod device;
@@ -17,6 +18,9 @@ pub mod random;
 pub mod scaling;
 pub mod schedule;
 pub mod sources;
+pub mod stats;
 pub mod tensor_file;
 pub mod tensorboard;
+pub mod theory;
+pub mod tidy;
 pub mod trainer;

@@ -148,6 +148,39 @@ impl Probes {
     }
 }
 
+/// Norms and cosines of a model that is not in training, averaged over the tokens of all batches; a flat cosine over the batches.
+pub fn at_rest<D: Backend>(model: &Model<D>, step: u64, batches: &[Batch]) -> Result<ProbeReport, ModelError> {
+    let wanted = RawProbes { every_steps: 1, cosines: true, branches: false, gradients: false };
+    let mut mean = ProbeReport::default();
+    let mut seen = 0.0;
+    for batch in batches {
+        let report = Probes::new(wanted.clone(), batch).measure(model, step, None)?;
+        let tokens = (batch.rows * batch.seq_len) as f64;
+        seen += tokens;
+        let weight = tokens / seen;
+        blend(&mut mean.stream_rms, report.stream_rms, weight);
+        blend(&mut mean.stream_norm, report.stream_norm, weight);
+        blend(&mut mean.increment_norm, report.increment_norm, weight);
+        for (mean, new) in [(&mut mean.cosine_by_token, report.cosine_by_token), (&mut mean.cosine_flat, report.cosine_flat)] {
+            let (mean, new) = (mean.get_or_insert_default(), new.unwrap_or_default());
+            mean.resize(new.len(), Vec::new());
+            for (mean, new) in mean.iter_mut().zip(new) {
+                blend(mean, new, weight);
+            }
+        }
+    }
+    mean.step = step;
+    Ok(mean)
+}
+
+/// A running mean: `weight` is the part of the new values in all seen so far.
+fn blend(mean: &mut Vec<f64>, new: Vec<f64>, weight: f64) {
+    mean.resize(new.len(), 0.0);
+    for (mean, new) in mean.iter_mut().zip(new) {
+        *mean += weight * (new - *mean);
+    }
+}
+
 fn dot(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
 }

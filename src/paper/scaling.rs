@@ -39,6 +39,10 @@ pub struct Base {
     pub hidden_std: f64,
     pub weight_decay: f64,
     pub eps: f64,
+    /// Where initial values are cut, in standard deviations.
+    pub truncate: f64,
+    /// Whether norm gains decay too.
+    pub decay_norms: bool,
 }
 
 /// A rule applied to a model.
@@ -54,8 +58,8 @@ pub struct Scaling {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Init {
-    /// Truncated at three standard deviations, not rescaled.
-    TruncatedNormal { std: f64 },
+    /// Cut at `cut` standard deviations, not rescaled.
+    TruncatedNormal { std: f64, cut: f64 },
     /// The table's "init variance" of a norm cannot mean random gains around zero.
     Ones,
 }
@@ -71,31 +75,39 @@ pub struct Group {
 }
 
 impl Scaling {
-    /// Table "Depth-loop parameterization", by row. Norm gains do not decay.
+    /// Table "Depth-loop parameterization", by row. Norm gains do not decay unless asked to.
     pub fn group(&self, role: Role) -> Group {
-        let Base { lr, std, hidden_std, weight_decay, eps } = self.base;
+        let Base { lr, std, hidden_std, weight_decay, eps, truncate: cut, decay_norms } = self.base;
+        let norm_decay = if decay_norms { weight_decay } else { 0.0 };
         let depth = match self.rule {
             Rule::None | Rule::Sqrt | Rule::Linear | Rule::Power { .. } => 1.0,
             Rule::Factorised { .. } => self.depth_multiplier.powf(-0.5),
         };
         match role {
-            Role::Embedding => Group { init: Init::TruncatedNormal { std }, lr, weight_decay, eps },
-            Role::BlockNorm => Group { init: Init::Ones, lr: lr * depth, weight_decay: 0.0, eps: eps * depth },
+            Role::Embedding => Group { init: Init::TruncatedNormal { std, cut }, lr, weight_decay, eps },
+            Role::BlockNorm => Group { init: Init::Ones, lr: lr * depth, weight_decay: norm_decay, eps: eps * depth },
             Role::Hidden => {
-                Group { init: Init::TruncatedNormal { std: hidden_std }, lr: lr * depth, weight_decay, eps: eps * depth }
+                Group { init: Init::TruncatedNormal { std: hidden_std, cut }, lr: lr * depth, weight_decay, eps: eps * depth }
             }
-            Role::FinalNorm => Group { init: Init::Ones, lr, weight_decay: 0.0, eps },
+            Role::FinalNorm => Group { init: Init::Ones, lr, weight_decay: norm_decay, eps },
         }
     }
 
     /// The factor of every residual branch, attention and feed-forward alike.
     pub fn branch_scale(&self) -> f64 {
-        let n = self.loops as f64;
-        match self.rule {
+        self.rule.branch_scale(self.loops, self.depth_multiplier)
+    }
+}
+
+impl Rule {
+    /// The factor of a residual branch at N loops of a stack with this m_L.
+    pub fn branch_scale(self, loops: usize, depth_multiplier: f64) -> f64 {
+        let n = loops as f64;
+        match self {
             Rule::None => 1.0,
             Rule::Sqrt => 1.0 / n.sqrt(),
             Rule::Linear => 1.0 / n,
-            Rule::Factorised { lambda } => lambda / n * self.depth_multiplier.powf(-0.5),
+            Rule::Factorised { lambda } => lambda / n * depth_multiplier.powf(-0.5),
             Rule::Power { alpha } => n.powf(-alpha),
         }
     }
@@ -105,7 +117,8 @@ impl Scaling {
 mod tests {
     use super::*;
 
-    const BASE: Base = Base { lr: 1.25e-3, std: 0.02, hidden_std: 0.02, weight_decay: 0.1, eps: 1e-8 };
+    const BASE: Base =
+        Base { lr: 1.25e-3, std: 0.02, hidden_std: 0.02, weight_decay: 0.1, eps: 1e-8, truncate: 3.0, decay_norms: false };
 
     fn scaling(rule: Rule, depth: usize, loops: usize) -> Scaling {
         Scaling { rule, loops, depth_multiplier: depth as f64 / 12.0, base: BASE }
@@ -136,13 +149,13 @@ mod tests {
             for loops in [1, 2, 4, 8] {
                 let table = scaling(Rule::Factorised { lambda: 1.0 }, depth, loops);
                 let embedding = table.group(Role::Embedding);
-                assert_eq!(embedding.init, Init::TruncatedNormal { std: 0.02 });
+                assert_eq!(embedding.init, Init::TruncatedNormal { std: 0.02, cut: 3.0 });
                 assert_eq!((embedding.lr, embedding.weight_decay, embedding.eps), (1.25e-3, 0.1, 1e-8));
                 let norm = table.group(Role::BlockNorm);
                 assert_eq!((norm.init, norm.weight_decay), (Init::Ones, 0.0));
                 assert!(close(norm.lr, lr) && close(norm.eps, eps));
                 let hidden = table.group(Role::Hidden);
-                assert_eq!((hidden.init, hidden.weight_decay), (Init::TruncatedNormal { std: 0.02 }, 0.1));
+                assert_eq!((hidden.init, hidden.weight_decay), (Init::TruncatedNormal { std: 0.02, cut: 3.0 }, 0.1));
                 assert!(close(hidden.lr, lr) && close(hidden.eps, eps));
                 let last = table.group(Role::FinalNorm);
                 assert_eq!((last.init, last.lr, last.weight_decay, last.eps), (Init::Ones, 1.25e-3, 0.0, 1e-8));

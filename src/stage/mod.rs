@@ -3,10 +3,16 @@
 mod command;
 mod corpus;
 mod fetch;
+mod figures;
+mod plot;
+mod probe;
 mod report;
+mod theory;
+mod tidy;
 mod tokenize;
 mod tokenizer;
 mod train;
+pub mod verify;
 
 use std::path::Path;
 
@@ -19,10 +25,16 @@ pub const REGISTRY: Registry = Registry(&[
     &command::Command,
     &corpus::Corpus,
     &fetch::Fetch,
+    &figures::Figures,
+    &plot::Plot,
+    &probe::Probe,
     &report::Report,
+    &theory::Theory,
+    &tidy::Tidy,
     &tokenize::Tokenize,
     &tokenizer::Tokenizer,
     &train::Train,
+    &verify::Verify,
 ]);
 
 /// Checks the inputs of a kind that knows which it reads.

@@ -13,14 +13,16 @@ use super::{check_inputs, own_outputs};
 use crate::engine::kind::{Checked, Draft, Kind, ParamError, Task, typed};
 use crate::engine::worker::ProgressFile;
 use crate::on_device;
+use crate::paper::checkpoint::Identity;
 use crate::paper::config::{
-    DataKind, DeviceChoice, RawBatch, RawData, RawEval, RawInit, RawModel, RawOptimiser, RawProbes, RawRun, RawScaling,
-    RawSchedule, Recompute, RunConfig,
+    DataKind, DeviceChoice, PAPER_DEPTH, RawBatch, RawData, RawEval, RawInit, RawModel, RawOptimiser, RawProbes, RawRun,
+    RawScaling, RawSchedule, Recompute, RuleName, RunConfig, Sharing,
 };
 use crate::paper::data::loader::{Loader, Order};
 use crate::paper::data::shards::Split;
 use crate::paper::device::{self, DeviceKind};
 use crate::paper::sources;
+use crate::paper::tidy::{self, ROWS};
 use crate::paper::trainer::{self, Inputs, TrainError};
 
 /// A training run. Data come from the input `tokens` (token shards); without it, from seeded random tokens, one batch for all
@@ -53,6 +55,9 @@ struct Params {
     /// The run has diverged when the loss of a step after warm-up exceeds this; that is a result, not a failure.
     #[serde(default)]
     stop_above_loss: Option<f64>,
+    /// A run whose held-out loss ends above this has diverged too.
+    #[serde(default)]
+    diverged_above: Option<f64>,
     #[serde(default)]
     probes: Option<RawProbes>,
     #[serde(default)]
@@ -73,6 +78,22 @@ fn one() -> u64 {
 }
 
 impl Params {
+    /// Rules that come out as the same run get the same name, and so the same key: one visit needs no scaling, and the factorised rule at
+    /// its reference depth is the linear one.
+    fn one_name_for_one_run(&mut self) {
+        let RawModel { depth, loops, sharing, .. } = self.model;
+        let RawScaling { rule, lambda, reference_depth, .. } = self.scaling;
+        let same = match rule {
+            RuleName::Factorised => {
+                sharing == Sharing::Looped && lambda.unwrap_or(1.0) == 1.0 && depth == reference_depth.unwrap_or(PAPER_DEPTH)
+            }
+            RuleName::None | RuleName::Sqrt | RuleName::Linear | RuleName::Power | RuleName::PowerOf(_) => loops == 1,
+        };
+        if same {
+            self.scaling = RawScaling { rule: RuleName::Linear, alpha: None, lambda: None, reference_depth: None };
+        }
+    }
+
     fn run(&self, tokens: Option<PathBuf>, seed: u64, threads: usize) -> Result<RunConfig, Box<dyn Error + Send + Sync>> {
         let part = |folder: &str| match &tokens {
             Some(tokens) => RawData { kind: DataKind::Parquet, path: Some(tokens.join(folder)), part: None },
@@ -109,7 +130,7 @@ impl Params {
 }
 
 /// Devices whose kernels sum in the same order, and so give the same bits.
-fn numerics(device: DeviceKind) -> &'static str {
+pub(super) fn numerics(device: DeviceKind) -> &'static str {
     match device {
         DeviceKind::Cuda => "cuda-f32",
         #[cfg(target_arch = "x86_64")]
@@ -128,7 +149,7 @@ impl Kind for Train {
     }
 
     fn about(&self) -> &'static str {
-        "trains a looped or deep model on input `tokens`; outputs `result`, `metrics`, `checkpoint` and, if asked, `probes`"
+        "trains a looped or deep model on input `tokens`; outputs `result`, `metrics`, `checkpoint`, `rows` and, if asked, `probes`"
     }
 
     fn schema(&self) -> schemars::Schema {
@@ -136,12 +157,18 @@ impl Kind for Train {
     }
 
     fn check(&self, draft: &Draft) -> Result<Checked, ParamError> {
-        let params: Params = typed(draft.params)?;
+        let mut params: Params = typed(draft.params)?;
         check_inputs(draft, if params.eval.is_some() { &["tokens"] } else { &[] }, &["tokens"])?;
         let tokens = draft.inputs.contains(&"tokens").then(PathBuf::new);
         params.run(tokens, 0, 1).map_err(|error| ParamError::at(&[], error.to_string()))?;
+        params.one_name_for_one_run();
         let device = device::choose(params.device).map_err(|error| ParamError::at(&["device"], error.to_string()))?;
-        let mut outputs = vec![("result", "result.json"), ("metrics", "metrics.jsonl"), ("checkpoint", "checkpoint.safetensors")];
+        let mut outputs = vec![
+            ("result", "result.json"),
+            ("metrics", "metrics.jsonl"),
+            ("checkpoint", "checkpoint.safetensors"),
+            ("rows", ROWS),
+        ];
         if params.probes.is_some() {
             outputs.push(("probes", "probes.jsonl"));
         }
@@ -158,6 +185,7 @@ impl Kind for Train {
         let config = params.run(task.inputs.get("tokens").cloned(), task.seed.unwrap_or(0), task.threads)?;
         let kind = device::choose(config.raw.device)?;
         let inputs = open(&config, task)?;
+        let identity = Identity::of(&config);
         let mut shown = ProgressFile::new(task);
         let steps = config.steps;
         // An interrupted pipeline asks its workers to end: save first. Where no handler can be set, the last checkpoint stands.
@@ -170,6 +198,8 @@ impl Kind for Train {
         let outcome = device::with_threads(Some(task.threads), || -> Result<_, TrainError> {
             on_device!(kind, dev => trainer::run(&dev, config, inputs, &task.scratch, &mut watch))
         })??;
+        let rows = tidy::of_run(&identity, &outcome, params.diverged_above, &task.scratch)?;
+        tidy::write_rows(&task.scratch.join(ROWS), &rows)?;
         for output in task.outputs.values() {
             let name = output.file_name().expect("an output is a file");
             std::fs::rename(task.scratch.join(name), output)?;

@@ -10,4 +10,5 @@ mod disk;
 mod errors;
 mod layering;
 mod sandbox;
+mod science;
 mod stages;

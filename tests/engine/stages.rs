@@ -103,7 +103,7 @@ fn wrong_parameters_are_named_with_their_place() {
     wrong(
         "rule: linear",
         "rule: liner",
-        "pipeline.yaml:14:23: unknown variant `liner`, expected one of `none`, `sqrt`, `linear`, `factorised`, `power`",
+        "pipeline.yaml:14:23: unknown variant `liner`, expected one of `none`, `sqrt`, `linear`, `factorised`, `power`, `power-0.75`",
     );
     wrong(
         "steps: ${{ steps }}",

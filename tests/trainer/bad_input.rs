@@ -70,7 +70,7 @@ fn wrong_configs() {
         (
             "rule: linear",
             "rule: cubic",
-            "run.yaml:2:17: scaling.rule: unknown variant `cubic`, expected one of `none`, `sqrt`, `linear`, `factorised`, `power`",
+            "run.yaml:2:17: scaling.rule: unknown variant `cubic`, expected one of `none`, `sqrt`, `linear`, `factorised`, `power`, `power-0.75`",
         ),
     ] {
         assert_eq!(with(from, to), format!("error: {message}\n"));

@@ -105,7 +105,7 @@ pub enum RawInput {
 pub struct RawFrom {
     /// The stage.
     pub from: String,
-    /// The name of its output; may be left out if it has only one.
+    /// The name of its output, which may hold `${{ axis }}`; may be left out if it has only one.
     pub output: Option<String>,
     /// Axis values to select by, such as `{N: "${{ N }}"}`. A list selects any of its values.
     #[serde(default, rename = "where")]

@@ -6,8 +6,8 @@ mod run;
 
 pub use model::{ModelConfig, RawModel, Sharing};
 pub use run::{
-    DataKind, DeviceChoice, RawBatch, RawData, RawEval, RawInit, RawOptimiser, RawProbes, RawRun, RawScaling, RawSchedule,
-    Recompute, RuleName, RunConfig,
+    DataKind, DeviceChoice, PAPER_DEPTH, RawBatch, RawData, RawEval, RawInit, RawOptimiser, RawProbes, RawRun, RawScaling,
+    RawSchedule, Recompute, RuleName, RunConfig,
 };
 
 /// A wrong value, or two values that do not go together.

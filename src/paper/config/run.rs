@@ -55,31 +55,81 @@ fn one() -> u64 {
     1
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+/// A rule as written: a word, or `power-0.75` for `power` with that `alpha`, so that a grid can hold it.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RuleName {
     None,
     Sqrt,
     Linear,
     Factorised,
     Power,
+    PowerOf(f64),
 }
 
 impl RuleName {
-    fn name(self) -> &'static str {
+    const WORDS: [Self; 5] = [Self::None, Self::Sqrt, Self::Linear, Self::Factorised, Self::Power];
+
+    pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Sqrt => "sqrt",
             Self::Linear => "linear",
             Self::Factorised => "factorised",
-            Self::Power => "power",
+            Self::Power | Self::PowerOf(_) => "power",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        if let Some(alpha) = text.strip_prefix("power-") {
+            return alpha.parse().ok().map(Self::PowerOf);
+        }
+        Self::WORDS.into_iter().find(|rule| rule.name() == text)
+    }
+}
+
+impl std::fmt::Display for RuleName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::PowerOf(alpha) => write!(f, "power-{alpha}"),
+            word => f.write_str(word.name()),
         }
     }
 }
 
+impl Serialize for RuleName {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for RuleName {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| {
+            let words = "expected one of `none`, `sqrt`, `linear`, `factorised`, `power`, `power-0.75`";
+            serde::de::Error::custom(format!("unknown variant `{text}`, {words}"))
+        })
+    }
+}
+
+impl JsonSchema for RuleName {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "RuleName".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let words = "^(none|sqrt|linear|factorised|power(-[0-9.]+)?)$";
+        schemars::json_schema!({"type": "string", "pattern": words, "description": "How residual branches shrink."})
+    }
+}
+
+/// The reference depth of the paper.
+pub const PAPER_DEPTH: usize = 12;
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RawScaling {
+    /// `none`, `sqrt`, `linear`, `factorised`, `power`, or `power-ALPHA`.
     pub rule: RuleName,
     /// Exponent of `rule: power`.
     #[serde(default)]
@@ -101,6 +151,13 @@ pub struct RawInit {
     /// Standard deviation of the blocks where it differs.
     #[serde(default)]
     pub hidden_std: Option<f64>,
+    /// Where values are cut, in standard deviations.
+    #[serde(default = "truncate")]
+    pub truncate: f64,
+}
+
+fn truncate() -> f64 {
+    3.0
 }
 
 fn init_std() -> f64 {
@@ -109,7 +166,7 @@ fn init_std() -> f64 {
 
 impl Default for RawInit {
     fn default() -> Self {
-        Self { std: init_std(), hidden_std: None }
+        Self { std: init_std(), hidden_std: None, truncate: truncate() }
     }
 }
 
@@ -127,6 +184,9 @@ pub struct RawOptimiser {
     /// Largest norm of the gradient; null: no clipping.
     #[serde(default = "clip")]
     pub clip: Option<f64>,
+    /// Whether norm gains decay like the matrices.
+    #[serde(default)]
+    pub decay_norms: bool,
 }
 
 fn betas() -> [f64; 2] {
@@ -336,6 +396,7 @@ impl RawScaling {
         let rule = self.rule.name();
         let rule = match (self.rule, self.alpha) {
             (RuleName::Power, None) => return Err(ConfigError::PowerWithoutAlpha),
+            (RuleName::PowerOf(alpha), None) => Rule::Power { alpha: not_negative("scaling.rule", alpha)? },
             (RuleName::Power, Some(alpha)) => Rule::Power { alpha: not_negative("scaling.alpha", alpha)? },
             (_, Some(_)) => return Err(ConfigError::AlphaWithoutPower { rule }),
             (RuleName::None, None) => Rule::None,
@@ -351,7 +412,7 @@ impl RawScaling {
                 }
             }
         }
-        let reference = at_least_one("scaling.reference_depth", self.reference_depth.unwrap_or(12))?;
+        let reference = at_least_one("scaling.reference_depth", self.reference_depth.unwrap_or(PAPER_DEPTH))?;
         let std = positive("init.std", init.std)?;
         Ok(Scaling {
             rule,
@@ -368,6 +429,8 @@ impl RawScaling {
                 hidden_std: positive("init.hidden_std", init.hidden_std.unwrap_or(std))?,
                 weight_decay: not_negative("optimiser.weight_decay", optimiser.weight_decay)?,
                 eps: positive("optimiser.eps", optimiser.eps)?,
+                truncate: positive("init.truncate", init.truncate)?,
+                decay_norms: optimiser.decay_norms,
             },
         })
     }
