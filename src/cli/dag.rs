@@ -28,7 +28,7 @@ enum Format {
 
 pub fn run(global: &Global, args: &Args) -> Result<Exit, CliError> {
     let context = Context::open(global, &args.which, Access::Read)?;
-    let dag = facts::Facts::of(&context, None).dag;
+    let dag = facts::Facts::of(&context).dag;
     if global.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&dag).expect("plain data")));
         return Ok(Exit::Ok);

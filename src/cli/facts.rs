@@ -65,18 +65,10 @@ pub struct Facts {
 
 impl Facts {
     /// Looks at every node. A missing input is the business of `plan`: nodes that cannot be judged for it count as waiting.
-    pub fn of(context: &Context, planner: Option<&Planner>) -> Facts {
-        let graph = &context.graph;
-        let own;
-        let planner = match planner {
-            Some(planner) => planner,
-            None => {
-                own = Planner::new(&context.root, graph, &context.store);
-                &own
-            }
-        };
-        let all: Vec<usize> = (0..graph.nodes.len()).collect();
-        Facts::of_nodes(context, planner, &all)
+    pub fn of(context: &Context) -> Facts {
+        let planner = Planner::new(&context.root, &context.graph, &context.store);
+        let all: Vec<usize> = (0..context.graph.nodes.len()).collect();
+        Facts::of_nodes(context, &planner, &all)
     }
 
     /// Looks at these nodes, a closed set; the others count as waiting.

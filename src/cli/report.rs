@@ -10,7 +10,6 @@ use super::facts::Facts;
 use super::{CliError, Exit, Global, Which, print};
 use crate::engine::events::Summary;
 use crate::engine::graph::{Node, Origin};
-use crate::engine::plan::Planner;
 use crate::engine::store::Access;
 use crate::engine::store::publish::folder;
 use crate::render::report::{Content, Places, complete, page};
@@ -31,7 +30,7 @@ pub fn run(global: &Global, args: &Args) -> Result<Exit, CliError> {
     let context = Context::open(global, &args.which, Access::Read)?;
     let node = report_node(&context)?;
     let content = content(&context, node)?;
-    let facts = Facts::of(&context, None).json(&context);
+    let facts = Facts::of(&context).json(&context);
     let whole = complete(&page(&content), &facts).expect("a page has a place for facts");
     let target = args.output.clone().unwrap_or_else(|| context.root.join(index(&context, node)));
     write(&target, &whole)
@@ -83,7 +82,7 @@ pub fn content(context: &Context, node: &Node) -> Result<Content, CliError> {
 }
 
 /// Writes `index.html` beside the page that the report's node made, if the run changed anything or it is not there.
-pub fn complete_after_run(context: &Context, planner: &Planner, summary: &Summary) {
+pub fn complete_after_run(context: &Context, summary: &Summary) {
     let Ok(node) = report_node(context) else { return };
     let index = context.root.join(index(context, node));
     let bare = index.with_file_name("page.html");
@@ -92,7 +91,7 @@ pub fn complete_after_run(context: &Context, planner: &Planner, summary: &Summar
         return;
     }
     let written = std::fs::read_to_string(&bare).and_then(|text| {
-        let facts = Facts::of(context, Some(planner)).json(context);
+        let facts = Facts::of(context).json(context);
         let whole = complete(&text, &facts).ok_or_else(|| io::Error::other("page.html has no place for facts"))?;
         write(&index, &whole)
     });

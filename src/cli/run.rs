@@ -83,7 +83,7 @@ pub fn run(global: &Global, args: &Args) -> Result<Exit, CliError> {
     };
     let trailing = Trailing::new(sink, &context.store.folder, &context.graph.profile, options.jobs);
     let summary = run_nodes(&planner, &nodes, &options, &interrupts, &trailing)?;
-    report::complete_after_run(&context, &planner, &summary);
+    report::complete_after_run(&context, &summary);
     if let Some(question) = question.filter(|_| summary.cached == nodes.len()) {
         let answer = Answer { nodes: nodes.len() as u64, saved_seconds: summary.saved_seconds };
         question.remember(&context.project, &planner, &nodes, answer);

@@ -1,5 +1,7 @@
 //! The report, the live page, the comparison and `status`, as a user meets them: the real binary in a project of its own.
 
+#![allow(clippy::unwrap_used)]
+
 mod diff;
 mod page;
 #[path = "../engine/sandbox.rs"]

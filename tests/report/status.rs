@@ -9,7 +9,7 @@ const METRICS: &str = "stages:
     kind: command
     grid: {n: [1, 2]}
     outputs: {metrics: metrics.jsonl}
-    with: {run: \"for s in 9 7 5 null 3 2; do echo '{\\\"loss\\\":'$s'}'; done > metrics.jsonl\"}
+    with: {run: \"for s in 9 7 5 null 3 2; do echo '{\\\"loss\\\":'$s'}'; done > metrics.jsonl\", env: {N: \"${{ n }}\"}}
 ";
 
 #[test]

@@ -37,7 +37,7 @@ struct Looked {
 
 impl Watch {
     pub fn new(global: Global, which: Which, context: Context) -> Watch {
-        let (sources, facts, content) = (sources(&context), Facts::of(&context, None), content_version(&context));
+        let (sources, facts, content) = (sources(&context), Facts::of(&context), content_version(&context));
         Watch { global, which, state: Mutex::new(Looked { context, sources, facts, content, at: Instant::now() }) }
     }
 
@@ -58,7 +58,7 @@ impl Watch {
         } else {
             let _ = state.context.store.journal.refresh();
         }
-        state.facts = Facts::of(&state.context, None);
+        state.facts = Facts::of(&state.context);
         state.content = content_version(&state.context);
         state.at = Instant::now();
         state

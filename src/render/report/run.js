@@ -136,7 +136,11 @@
     const found = facts.nodes.findIndex((node) => node.id !== figure && node.id.endsWith("/" + figure) && facts.stages[node.st].kind === "plot");
     return found >= 0 ? [found] : [];
   }
-  const ofKind = (kind) => facts.nodes.map((node, at) => (facts.stages[node.st].kind === kind ? at : -1)).filter((at) => at >= 0);
+  /** The node that judges: of the kind, or else the stage, of that name. */
+  function judging() {
+    const called = (field) => facts.nodes.findIndex((node) => facts.stages[node.st][field] === "verify");
+    return [called("kind"), called("name")].filter((at) => at >= 0).slice(0, 1);
+  }
 
   function fillBehind() {
     for (const details of all("details.behind")) {
@@ -150,7 +154,7 @@
   document.addEventListener("repro-open", ({ detail }) => {
     const place = $(".behind", detail);
     if (place && facts && !place.childElementCount) {
-      place.append(el("h4", {}, "What stands behind it"), account(ofKind("verify").slice(0, 1), place.dataset.tables.split(" ").filter(Boolean)));
+      place.append(el("h3", {}, "What stands behind it"), account(judging(), place.dataset.tables.split(" ").filter(Boolean)));
     }
   });
 
