@@ -252,6 +252,9 @@ impl Page {
         }
         out += &field("scale", &judgement.scale);
         out += &field("why", &judgement.why);
+        if let Some(note) = judgement.note.as_ref().filter(|_| judgement.verdict != Verdict::Fail) {
+            out += &field("note", note);
+        }
         if let Some(resolve) = &judgement.resolve {
             out += &field("to resolve", resolve);
         }

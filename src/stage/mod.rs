@@ -7,6 +7,7 @@ mod figures;
 mod plot;
 mod probe;
 mod report;
+mod tables;
 mod theory;
 mod tidy;
 mod tokenize;
@@ -29,6 +30,7 @@ pub const REGISTRY: Registry = Registry(&[
     &plot::Plot,
     &probe::Probe,
     &report::Report,
+    &tables::Tables,
     &theory::Theory,
     &tidy::Tidy,
     &tokenize::Tokenize,

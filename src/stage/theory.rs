@@ -1,13 +1,13 @@
 //! `theory`: measures one statement of the paper's theory on the model it is proved for. The stage's `seed` picks the draws.
 
 use std::error::Error;
-use std::io::Write as _;
 use std::sync::Mutex;
 
 use super::{check_inputs, own_outputs};
 use crate::engine::kind::{Checked, Draft, Kind, ParamError, Task, typed};
 use crate::engine::worker::ProgressFile;
 use crate::paper::theory::{Config, measure};
+use crate::paper::tidy::{self, ROWS};
 
 pub struct Theory;
 
@@ -31,7 +31,7 @@ impl Kind for Theory {
         // Plain f64 arithmetic without fused or reordered operations; only logarithms and cosines are the platform's.
         Ok(Checked {
             params: serde_json::to_value(&config).expect("a config is plain data"),
-            outputs: own_outputs(draft, &[("rows", "rows.jsonl")])?,
+            outputs: own_outputs(draft, &[("rows", ROWS)])?,
             numerics: concat!(env!("REPRO_ARCH"), "-f64"),
         })
     }
@@ -47,12 +47,7 @@ impl Kind for Theory {
         };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(task.threads).build()?;
         let rows = pool.install(|| measure(&config, task.seed.unwrap_or(0), done));
-        let mut file = std::io::BufWriter::new(std::fs::File::create(&task.outputs["rows"])?);
-        for row in &rows {
-            serde_json::to_writer(&mut file, row)?;
-            file.write_all(b"\n")?;
-        }
-        file.flush()?;
+        tidy::write_rows(&task.outputs["rows"], &rows)?;
         println!("{} rows of {} draws", rows.len(), config.draws);
         Ok(())
     }

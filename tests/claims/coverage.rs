@@ -40,7 +40,8 @@ fn a_log_log_slope_is_covered_from_residuals_of_one_seed() {
 #[test]
 fn a_paired_difference_of_best_losses_is_covered() {
     // Seeds differ by ten times what is looked for: only pairs can see it.
-    let fields = "measure: 'best(eval_loss[rule=linear] ~ lr) - best(eval_loss[rule=sqrt] ~ lr)', where: {N: 8}, expect: contains 0";
+    let fields =
+        "measure: 'best(eval_loss[rule=linear] ~ lr) - best(eval_loss[rule=sqrt] ~ lr)', where: {N: 8}, expect: contains 0";
     coverage(300, -0.03, fields, |noise| {
         let mut rows = Vec::new();
         for seed in 0..3 {
@@ -65,6 +66,14 @@ fn the_slope_of_the_optimum_is_covered() {
             table("t", Sweep { slope, seeds, run_noise: 0.01, ..Sweep::default() }.rows("linear", 0.02, noise))
         });
     }
+}
+
+#[test]
+fn the_regret_of_a_rate_an_octave_off_is_covered() {
+    // The optimum is a node of the grid, so the loss an octave above it is worse by exactly the curvature.
+    coverage(300, 0.05, "measure: 'regret(eval_loss ~ lr, at = 3.90625e-3)', where: {N: 4}, expect: at most 0.02", |noise| {
+        table("t", Sweep { optimum: -9.0, run_noise: 0.004, seeds: 3, ..Sweep::default() }.rows("linear", 0.02, noise))
+    });
 }
 
 #[test]

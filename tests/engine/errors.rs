@@ -397,3 +397,38 @@ fn wrong_command_line() {
     let ran = chain().repro(&["statsu"]).exits(2);
     assert!(ran.err.contains("a similar subcommand exists: 'status'"), "{}", ran.err);
 }
+
+#[test]
+fn theory_that_cannot_be_measured() {
+    let theory = |with: &str| Sandbox::new(&format!("stages:\n  a:\n    kind: theory\n    with: {with}\n"));
+    plan_refuses(
+        &theory("{check: T11}"),
+        "pipeline.yaml:4:19: unknown variant `T11`, expected one of `T1`, `T2`, `T3`, `T4`, `T5`, `T6`, `T7`, `T8`, \
+         `T9`, `T10`",
+    );
+    plan_refuses(&theory("{d: 64}"), "pipeline.yaml:4:11: missing field `check`");
+    plan_refuses(&theory("{check: T1, d: 4}"), "pipeline.yaml:4:26: `d` is 4, but must be between 8 and 8192");
+    plan_refuses(&theory("{check: T1, draws: 0}"), "pipeline.yaml:4:30: `draws` is 0, but must be between 1 and 65536");
+    plan_refuses(
+        &theory("{check: T3, loops: [4, 2]}"),
+        "pipeline.yaml:4:30: `loops` is [4,2], but must be a rising list of numbers between 1 and 65536",
+    );
+    plan_refuses(
+        &theory("{check: T7, alphas: [0, 0.5]}"),
+        "pipeline.yaml:4:31: `alphas` is [0.0,0.5], but must be a rising list of numbers above 0",
+    );
+    plan_refuses(&theory("{check: T9, copies: 5}"), "pipeline.yaml:4:31: `copies` is 5, but must be even, between 4 and 65536");
+    plan_refuses(
+        &theory("{check: T1, loop: [1]}"),
+        "pipeline.yaml:4:23: unknown field `loop`, expected one of `check`, `d`, `draws`, `loops`, `depths`, `alphas`, \
+         `block_loops`, `block_depths`, `lambdas`, `betas`, `etas`, `steps`, `batch`, `drift_d`, `copies`; did you mean `loops`?",
+    );
+}
+
+#[test]
+fn theory_reads_nothing() {
+    plan_refuses(
+        &Sandbox::new("stages:\n  a:\n    kind: theory\n    inputs: {x: pipeline.yaml}\n    with: {check: T1}\n"),
+        "pipeline.yaml:5:11: an input `x` is not read by this kind; there are none",
+    );
+}

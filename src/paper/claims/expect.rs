@@ -5,8 +5,8 @@ use crate::paper::stats::{Estimate, LEVEL};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
-    /// Inside these bounds.
-    Between { low: f64, high: f64 },
+    /// Inside these bounds; the bounds themselves belong to them unless they are `open`.
+    Between { low: f64, high: f64, open: bool },
     /// Equal but for rounding; for what is computed.
     Equals(f64),
     /// The interval holds this value.
@@ -29,7 +29,7 @@ pub fn parse(text: &str) -> Result<Rule, String> {
         if half < 0.0 {
             return Err(wrong());
         }
-        return Ok(Rule::Between { low: centre - half, high: centre + half });
+        return Ok(Rule::Between { low: centre - half, high: centre + half, open: false });
     }
     if let Some(rest) = after(&["between "]) {
         let (low, high) = rest.split_once(" and ").ok_or_else(wrong)?;
@@ -37,13 +37,17 @@ pub fn parse(text: &str) -> Result<Rule, String> {
         if low > high {
             return Err(format!("`{text}` holds nothing: {low} is above {high}; swap them"));
         }
-        return Ok(Rule::Between { low, high });
+        return Ok(Rule::Between { low, high, open: false });
     }
-    if let Some(rest) = after(&["at most ", "below ", "<=", "<"]) {
-        return Ok(Rule::Between { low: f64::NEG_INFINITY, high: number(rest)? });
+    for (words, open) in [(["at most ", "<="], false), (["below ", "<"], true)] {
+        if let Some(rest) = after(&words) {
+            return Ok(Rule::Between { low: f64::NEG_INFINITY, high: number(rest)?, open });
+        }
     }
-    if let Some(rest) = after(&["at least ", "above ", ">=", ">"]) {
-        return Ok(Rule::Between { low: number(rest)?, high: f64::INFINITY });
+    for (words, open) in [(["at least ", ">="], false), (["above ", ">"], true)] {
+        if let Some(rest) = after(&words) {
+            return Ok(Rule::Between { low: number(rest)?, high: f64::INFINITY, open });
+        }
     }
     if let Some(rest) = after(&["equals ", "=="]) {
         return Ok(Rule::Equals(number(rest)?));
@@ -69,9 +73,9 @@ impl Rule {
         let (wide_low, wide_high) = of(widened)?;
         let inside = |from: f64, to: f64| low >= from && high <= to;
         Some(match *self {
-            Rule::Between { low: from, high: to } => match () {
-                () if inside(from, to) => Verdict::Pass,
-                () if wide_high < from || wide_low > to => Verdict::Fail,
+            Rule::Between { low: from, high: to, open } => match () {
+                () if inside(from, to) && !(open && (low == from || high == to)) => Verdict::Pass,
+                () if wide_high < from || wide_low > to || (open && (wide_high == from || wide_low == to)) => Verdict::Fail,
                 () => Verdict::Inconclusive,
             },
             Rule::Equals(wanted) => {
@@ -99,7 +103,7 @@ impl Rule {
     /// How far the number is from where the verdict would turn; the interval has to become narrower than that.
     pub fn margin(&self, value: f64) -> f64 {
         match *self {
-            Rule::Between { low, high } => (value - low).abs().min((high - value).abs()),
+            Rule::Between { low, high, .. } => (value - low).abs().min((high - value).abs()),
             Rule::Equals(wanted) | Rule::Contains(wanted) => (value - wanted).abs(),
             Rule::Excludes { value: excluded, resolution } => {
                 // Either the difference shows, or it is shown to be small.
@@ -113,7 +117,7 @@ impl Rule {
     pub fn comfort(&self, estimate: &Estimate) -> f64 {
         let (low, high) = estimate.interval(LEVEL).unwrap_or((estimate.value, estimate.value));
         match *self {
-            Rule::Between { low: from, high: to } => (low - from).min(to - high),
+            Rule::Between { low: from, high: to, .. } => (low - from).min(to - high),
             Rule::Equals(wanted) | Rule::Contains(wanted) => -(estimate.value - wanted).abs(),
             Rule::Excludes { value, .. } => (low - value).max(value - high),
         }
@@ -131,10 +135,10 @@ mod tests {
 
     #[test]
     fn rules_are_read() {
-        assert_eq!(parse("0.5 +- 0.25"), Ok(Rule::Between { low: 0.25, high: 0.75 }));
-        assert_eq!(parse("between -1 and 2e3"), Ok(Rule::Between { low: -1.0, high: 2000.0 }));
-        assert_eq!(parse("at most 4"), Ok(Rule::Between { low: f64::NEG_INFINITY, high: 4.0 }));
-        assert_eq!(parse("above 0"), Ok(Rule::Between { low: 0.0, high: f64::INFINITY }));
+        assert_eq!(parse("0.5 +- 0.25"), Ok(Rule::Between { low: 0.25, high: 0.75, open: false }));
+        assert_eq!(parse("between -1 and 2e3"), Ok(Rule::Between { low: -1.0, high: 2000.0, open: false }));
+        assert_eq!(parse("at most 4"), Ok(Rule::Between { low: f64::NEG_INFINITY, high: 4.0, open: false }));
+        assert_eq!(parse("above 0"), Ok(Rule::Between { low: 0.0, high: f64::INFINITY, open: true }));
         assert_eq!(parse("equals 438313728"), Ok(Rule::Equals(438_313_728.0)));
         assert_eq!(parse("excludes 0, resolution 0.15"), Ok(Rule::Excludes { value: 0.0, resolution: 0.15 }));
     }
@@ -149,6 +153,13 @@ mod tests {
         assert_eq!(judge(0.66, 0.02), Some(Verdict::Inconclusive));
         assert_eq!(rule.judge(&Estimate::of_seeds(&[0.5]), 1, false), None);
         assert_eq!(rule.judge(&Estimate::of_seeds(&[0.5]), 1, true), Some(Verdict::Pass));
+    }
+
+    #[test]
+    fn nothing_is_not_below_nothing() {
+        let judge = |rule: &str| parse(rule).unwrap().judge(&Estimate::exact(0.0), 1, false);
+        assert_eq!((judge("below 0"), judge("above 0")), (Some(Verdict::Fail), Some(Verdict::Fail)));
+        assert_eq!((judge("at most 0"), judge("at least 0")), (Some(Verdict::Pass), Some(Verdict::Pass)));
     }
 
     #[test]

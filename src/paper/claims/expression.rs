@@ -64,6 +64,13 @@ pub struct Condition {
     pub test: Test,
 }
 
+impl Condition {
+    /// Whether it names values, and so takes the place of other conditions on its column.
+    pub fn replaces(&self) -> bool {
+        matches!(self.test, Test::Is(Compare::Equal, _) | Test::Among(_))
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum Test {
     Is(Compare, Value),
@@ -149,6 +156,12 @@ pub const FUNCTIONS: &[Function] = &[
         "log2 of the learning rate at which a quadratic through the five points around the lowest is lowest",
     ),
     function("curvature", Form::Curve, "half the second derivative of that quadratic, nats per squared octave"),
+    function(
+        "noise",
+        Form::Curve,
+        "standard deviation of a run, what its seed shares with the other rates left out; has no interval",
+    ),
+    function("resolution", Form::Curve, "standard deviation, in octaves, of the optimum one seed would show; has no interval"),
     function("argmin", Form::Curve, "the learning rate of the grid with the lowest loss"),
     function("best", Form::Curve, "the lowest loss of the grid"),
     function("optimum_slope", Form::Curves, "slope of `optimum` over log2 of the `by` column"),

@@ -356,7 +356,7 @@ impl Reader<'_> {
             expr,
             per: defaults.per.unwrap_or(Per::All),
             point: defaults.point.unwrap_or(false),
-            seeds: defaults.seeds.unwrap_or(1),
+            seeds: defaults.seeds.unwrap_or(0),
             rules,
             expect: self.words(expect, "`expect`")?.join(", "),
             source,

@@ -6,7 +6,7 @@ use super::measure::{Evidence, Measured, Problem, Remedy};
 use super::select::{Rows, groups};
 use super::text::{flops, interval_text, number};
 use super::{ClaimsError, Group, PLAN, Verdict};
-use crate::paper::stats::{Interval, LEVEL};
+use crate::paper::stats::{Interval, LEVEL, Spread};
 use crate::paper::tidy::{Dim, Row, Table};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -153,7 +153,8 @@ impl<'t> Judge<'_, 't> {
             _ => None,
         };
         let mut why = reasons(&parts, verdict);
-        if let Some(note) = &claim.note {
+        // A claim that fails is explained where it is told; elsewhere the note stands beside it.
+        if let (Verdict::Fail, Some(note)) = (verdict, &claim.note) {
             why = format!("{why}. {note}");
         }
         Ok(Judgement {
@@ -166,7 +167,7 @@ impl<'t> Judge<'_, 't> {
             interval: headline.and_then(|part| part.interval),
             unit: claim.unit.clone(),
             paper: claim.paper.clone(),
-            scale: scale(&evidence, self.rows),
+            scale: scale(&evidence, self.rows, &tables),
             why,
             resolve,
             parts,
@@ -220,7 +221,7 @@ impl<'t> Judge<'_, 't> {
             return Ok(vec![(String::new(), Vec::new())]);
         };
         let mut whole = (*first).clone();
-        whole.conditions.retain(|condition| !measure.each.contains(&condition.column));
+        whole.conditions.retain(|condition| !measure.each.contains(&condition.column) || !condition.replaces());
         let rows = self.rows.select(&measure.tables, std::slice::from_ref(&measure.conditions), &whole)?;
         let found = groups(&rows, &measure.each);
         if found.is_empty() {
@@ -256,7 +257,11 @@ impl<'t> Judge<'_, 't> {
                     measured: best.measured,
                     interval: best.interval,
                     verdict: best.verdict,
-                    why: if best.verdict == Verdict::Pass { best.why.clone() } else { whys.join("; ") },
+                    why: match best.verdict {
+                        Verdict::Pass => best.why.clone(),
+                        _ if parts.iter().all(|part| part.why == best.why) => best.why.clone(),
+                        _ => whys.join("; "),
+                    },
                     decides,
                     method: best.method.clone(),
                     seeds: best.seeds,
@@ -338,7 +343,7 @@ impl<'t> Judge<'_, 't> {
         let estimate = &measured.estimate;
         let (value, interval) = (Some(estimate.value), estimate.interval(LEVEL).filter(|_| !measure.point));
         let shown = interval_text(estimate.value, interval);
-        if !measure.point && estimate.seeds < measure.seeds {
+        if !measure.point && estimate.spread != Spread::Exact && estimate.seeds < measure.seeds {
             let need = measure.seeds;
             let resolve = self.more_seeds(measure, rows, estimate.seeds, need);
             let why = format!("{shown} from {}, and {need} are needed", seeds_text(estimate.seeds));
@@ -359,20 +364,17 @@ impl<'t> Judge<'_, 't> {
         let comfort = measure.rules.iter().map(|rule| rule.comfort(estimate)).fold(f64::INFINITY, f64::min);
         let expect = &measure.expect;
         let why = match verdict {
-            Verdict::Pass => format!("{shown} is {expect}"),
-            Verdict::Fail => format!("{shown} is not {expect}"),
-            Verdict::Inconclusive => format!("{shown} is neither inside nor outside {expect}"),
+            Verdict::Pass => format!("{shown}: `{expect}` holds"),
+            Verdict::Fail => format!("{shown}: `{expect}` does not hold"),
+            Verdict::Inconclusive => format!("{shown}: too uncertain to tell `{expect}`"),
         };
-        let why = why.replace(" is contains ", " contains ").replace(" is not contains ", " does not contain ");
         let resolve = (verdict == Verdict::Inconclusive).then(|| {
             let undecided = measure.rules.iter().zip(&verdicts).filter(|(_, verdict)| **verdict == Verdict::Inconclusive);
             let margin = undecided.map(|(rule, _)| rule.margin(estimate.value)).fold(f64::INFINITY, f64::min);
             match estimate.seeds_for(margin) {
-                Some(need) if need <= MOST_SEEDS => self.more_seeds(measure, rows, estimate.seeds, need),
-                _ => format!(
-                    "the number lies too close to a bound ({}) for seeds to tell; only a larger scale can",
-                    number(margin)
-                ),
+                _ if estimate.seeds < 2 => self.more_seeds(measure, rows, estimate.seeds, 3),
+                Some(need) if need > estimate.seeds => self.more_seeds(measure, rows, estimate.seeds, need),
+                _ => format!("no number of seeds tells {} from its bound; a larger scale may", number(estimate.value)),
             }
         });
         (Point { at: at.to_string(), measured: value, interval, verdict, why }, comfort, resolve)
@@ -385,7 +387,8 @@ impl<'t> Judge<'_, 't> {
             .cost_per_seed(measure, rows)
             .map(|cost| format!(", {} of training", flops(cost * more as f64)))
             .unwrap_or_default();
-        format!("about {need} seeds instead of {have} ({more} more{cost})")
+        let instead = if more > MANY_SEEDS { ", or a larger scale" } else { "" };
+        format!("about {need} seeds instead of {have} ({more} more{cost}){instead}")
     }
 
     /// What one more seed of all that was read would cost.
@@ -419,8 +422,8 @@ impl<'t> Judge<'_, 't> {
     }
 }
 
-/// More seeds than this nobody runs.
-const MOST_SEEDS: usize = 100;
+/// Beyond so many more seeds another scale may be cheaper.
+const MANY_SEEDS: usize = 30;
 
 fn seeds_text(seeds: usize) -> String {
     match seeds {
@@ -483,9 +486,9 @@ fn reasons(parts: &[Part], verdict: Verdict) -> String {
 }
 
 /// The size of the experiment behind some rows, in words.
-fn scale(rows: &[&Row], all: &Rows<'_>) -> String {
+fn scale(rows: &[&Row], all: &Rows<'_>, tables: &[String]) -> String {
     if rows.is_empty() {
-        return "the paper's own, computed".into();
+        return if tables.is_empty() { "the paper's own, computed" } else { "nothing measured" }.into();
     }
     let ints = |column: &str| rows.iter().filter_map(|row| row.int(column)).collect::<BTreeSet<i64>>();
     let list = |values: &BTreeSet<i64>| match (values.first(), values.last(), values.len()) {
@@ -519,7 +522,7 @@ fn scale(rows: &[&Row], all: &Rows<'_>) -> String {
         };
         parts.push(format!("{size:.1}{unit} tokens"));
     } else if let Some(last) = ints("step").last().filter(|last| **last > 0) {
-        parts.push(format!("{last} steps"));
+        parts.push(if *last == 1 { "1 step".into() } else { format!("{last} steps") });
     }
     parts.join(", ")
 }

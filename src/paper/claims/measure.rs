@@ -138,6 +138,10 @@ impl<'t> Evidence<'t> {
             let method = if spread == Spread::Unknown { "one seed, no interval" } else { "from residuals about the line" };
             return Ok(Measured { estimate: Estimate { value, spread, seeds }, method });
         }
+        if is(&|function| matches!(function.name, "noise" | "resolution")) {
+            let estimate = Estimate { value: with(&whole)?, spread: Spread::Unknown, seeds };
+            return Ok(Measured { estimate, method: "spread of seeds, no interval" });
+        }
         let counts = is(&|function| matches!(function.name, "node_shift" | "node_spread"));
         let resampled = is(&|function| matches!(function.form, Form::Curve | Form::Curves | Form::Regret));
         if !counts && !resampled {
@@ -342,6 +346,14 @@ impl<'t> Evidence<'t> {
     }
 
     fn one_curve(&self, name: &str, formula: &Formula, at: usize, weights: &[f64]) -> Result<f64, Problem> {
+        if matches!(name, "noise" | "resolution") {
+            let one = |seed: usize| {
+                self.curve(formula, at, &(0..self.seeds).map(|at| f64::from(u8::from(at == seed))).collect::<Vec<_>>())
+            };
+            let seeds = (0..self.seeds).map(one).collect::<Result<Vec<Curve>, Problem>>()?;
+            let power = stats::resolving_power(&seeds).map_err(|flaw| flawed(flaw, ""))?;
+            return Ok(if name == "noise" { power.noise } else { power.octaves });
+        }
         let curve = self.curve(formula, at, weights)?;
         match name {
             "best" => curve.best().ok_or_else(|| flawed(Flaw::TooShort, "")),

@@ -50,7 +50,8 @@ impl<'t> Rows<'t> {
         found
     }
 
-    /// The rows that a selection means, outer conditions first. A condition on a column replaces those further out on it.
+    /// The rows that a selection means, outer conditions first. A value for a column replaces what was said of it further out; a
+    /// comparison narrows that down.
     /// An error text says which condition leaves nothing.
     pub fn select(
         &self,
@@ -60,7 +61,7 @@ impl<'t> Rows<'t> {
     ) -> Result<Vec<(&'t str, &'t Row)>, String> {
         let mut conditions: Vec<&Condition> = Vec::new();
         for level in outer.iter().chain([&selection.conditions]) {
-            conditions.retain(|have| !level.iter().any(|new| new.column == have.column));
+            conditions.retain(|have| !level.iter().any(|new| new.column == have.column && new.replaces()));
             conditions.extend(level);
         }
         let absent: Vec<String> = tables.iter().filter(|table| !self.has(table)).map(|table| format!("`{table}`")).collect();
@@ -234,7 +235,8 @@ impl Cell {
 /// Rows as cells. Two rows of the same point and seed, such as one run seen through two tables, count once by their mean.
 pub fn cells(rows: &[(&str, &Row)]) -> Vec<Cell> {
     type Sums = BTreeMap<Option<i64>, (f64, f64)>;
-    let mut found: BTreeMap<Vec<Option<Part>>, (BTreeMap<&'static str, Dim>, Sums)> = BTreeMap::new();
+    type Place = Vec<Option<Part>>;
+    let mut found: BTreeMap<Place, (BTreeMap<&'static str, Dim>, Sums)> = BTreeMap::new();
     for (_, row) in rows {
         let dimensions = DIMENSIONS.iter().filter(|dimension| !matches!(dimension.name, "node" | "seed"));
         let key: Vec<Option<Part>> = dimensions.clone().map(|dimension| row.dims.get(dimension.name).map(Part::of)).collect();

@@ -87,6 +87,48 @@ impl Curve {
     }
 }
 
+/// How well a sweep can tell where its optimum is: the noise of a run against the curvature of the curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Power {
+    /// Nats per squared octave.
+    pub curvature: f64,
+    /// Standard deviation of a run in nats, what its seed has in common with the other rates left out.
+    pub noise: f64,
+    /// Standard deviation, in octaves, of the optimum that a single seed would show.
+    pub octaves: f64,
+}
+
+/// The resolving power of one curve per seed, all over the same rates. Needs two seeds.
+pub fn resolving_power(seeds: &[Curve]) -> Result<Power, Flaw> {
+    let n = seeds.len();
+    let rates = seeds.first().map_or(0, |curve| curve.loss.len());
+    let mean = |left_out: Option<usize>| {
+        let used: Vec<&Curve> =
+            seeds.iter().enumerate().filter(|(at, _)| Some(*at) != left_out).map(|(_, curve)| curve).collect();
+        let loss = |at: usize| used.iter().map(|curve| curve.loss[at]).sum::<f64>() / used.len() as f64;
+        Curve { log2_lr: seeds[0].log2_lr.clone(), loss: (0..rates).map(loss).collect() }
+    };
+    if n < 2 {
+        return Err(Flaw::TooShort);
+    }
+    let whole = mean(None);
+    let optimum = whole.optimum()?;
+    let finite: Vec<usize> = (0..rates).filter(|at| whole.loss[*at].is_finite()).collect();
+    let over = |curve: &Curve| finite.iter().map(|at| curve.loss[*at]).sum::<f64>() / finite.len() as f64;
+    let grand = over(&whole);
+    let squares: f64 = seeds
+        .iter()
+        .flat_map(|curve| finite.iter().map(move |at| (curve, *at)))
+        .map(|(curve, at)| (curve.loss[at] - over(curve) - whole.loss[at] + grand).powi(2))
+        .sum();
+    let without = (0..n).map(|at| mean(Some(at)).optimum().map(|optimum| optimum.log2_lr)).collect::<Result<Vec<f64>, Flaw>>()?;
+    let centre = without.iter().sum::<f64>() / n as f64;
+    // The jackknife's variance of the mean, (n - 1) / n of the sum, times n seeds.
+    let variance = (n as f64 - 1.0) * without.iter().map(|value| (value - centre).powi(2)).sum::<f64>();
+    let freedom = (n - 1) as f64 * (finite.len() - 1) as f64;
+    Ok(Power { curvature: optimum.curvature, noise: (squares / freedom).sqrt(), octaves: variance.sqrt() })
+}
+
 /// The place of a rate in a grid; rates closer than a thousandth are the same.
 pub fn node_of(grid: &[f64], log2_lr: f64) -> Option<usize> {
     grid.iter().position(|have| (have - log2_lr).abs() < 1e-3)
@@ -156,6 +198,32 @@ mod tests {
         assert_eq!(hump.optimum(), Err(Flaw::TooFlat));
         let short = Curve { log2_lr: vec![-11.0, -10.0, -9.0], loss: vec![2.0, 1.9, f64::NAN] };
         assert_eq!(short.optimum(), Err(Flaw::TooShort));
+    }
+
+    #[test]
+    fn noise_and_resolution_are_those_the_runs_were_made_with() {
+        use crate::paper::random::Philox;
+        let random = Philox::new(5, "test");
+        let mut drawn = 0;
+        let mut normal = || {
+            let [u, v] = random.uniforms(drawn);
+            drawn += 1;
+            (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+        };
+        let rates = [-11.0, -10.0, -9.0, -8.0, -7.0];
+        let seeds: Vec<Curve> = (0..400)
+            .map(|_| {
+                let mut curve = parabola(-9.0, &rates);
+                let common = normal();
+                curve.loss.iter_mut().for_each(|loss| *loss += common + 0.01 * normal());
+                curve
+            })
+            .collect();
+        let power = resolving_power(&seeds).unwrap();
+        assert!((power.noise - 0.01).abs() < 0.001, "{power:?}");
+        // The vertex is at -b / 2a; with five rates an octave apart b has variance noise^2 / 10.
+        assert!((power.octaves - 0.01 / 10f64.sqrt() / 0.1).abs() < 0.005, "{power:?}");
+        assert_eq!(resolving_power(&seeds[..1]), Err(Flaw::TooShort));
     }
 
     #[test]

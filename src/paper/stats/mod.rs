@@ -7,7 +7,7 @@ mod line;
 mod resample;
 mod student;
 
-pub use curve::{Curve, Flaw, Optimum, node_of};
+pub use curve::{Curve, Flaw, Optimum, Power, node_of, resolving_power};
 pub use estimate::{Estimate, Interval, LEVEL, Spread, difference};
 pub use line::{Line, fit};
 pub use resample::{bootstrap, jackknife};

@@ -1,10 +1,11 @@
 //! T8, theorem "Multi-layer block scaling": ||sum_l G_l||^2 / d = Theta(L N^2) at eps = lambda / (N sqrt L), for small lambda.
 
 use super::matrix::{add_scaled, mean_square, rms};
-use super::rows::{Row, rule_name};
+use super::rows::{FACTORISED, Place};
 use super::stack::{MODELS, Stack};
 use super::{Check, Config, first_state, list, weights};
 use crate::paper::scaling::Rule;
+use crate::paper::tidy::Row;
 
 pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
     let d = config.d;
@@ -16,26 +17,23 @@ pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
         for &lambda in list(&config.lambdas) {
             for &depth in depths {
                 for &loops in list(&config.block_loops) {
-                    let rule = Rule::Factorised { lambda };
-                    let scale = rule.branch_scale(loops, depth as f64);
+                    let scale = Rule::Factorised { lambda }.branch_scale(loops, depth as f64);
                     let stack = Stack { weights: &layers[..depth], model, scale, loops };
                     let mut sum = vec![0.0; d];
                     let last = stack.forward(&input, |visit| add_scaled(&mut sum, 1.0, visit.r));
-                    let at = Row {
-                        model: Some(model),
-                        rule: Some(rule_name(rule)),
-                        lambda: Some(lambda),
-                        depth: Some(depth),
-                        loops: Some(loops),
-                        ..Row::at(Check::T8, d)
-                    };
+                    let at = Place::of(Check::T8, d)
+                        .at("model", model.name())
+                        .at("rule", FACTORISED)
+                        .at("lambda", lambda)
+                        .at("L", depth)
+                        .at("N", loops);
                     let (l, n, energy) = (depth as f64, loops as f64, mean_square(&sum));
                     let beta = scale * n;
                     rows.extend([
-                        at.of("branch_energy", energy),
-                        at.of("branch_ratio", energy / (l * n * n)),
-                        at.of("branch_bound", energy / (n * n * (l + beta * beta * l * l))),
-                        at.of("R", rms(&last)),
+                        at.measured("branch_energy", energy),
+                        at.measured("branch_ratio", energy / (l * n * n)),
+                        at.measured("branch_bound", energy / (n * n * (l + beta * beta * l * l))),
+                        at.measured("R", rms(&last)),
                     ]);
                 }
             }
@@ -55,7 +53,10 @@ mod tests {
         let rows = super::super::measure(&Config { draws: 32, ..config(Check::T8) }, 0, |_| ());
         for depth in [1, 4] {
             let at = |row: &Row| {
-                row.model == Some(Model::Raw) && row.lambda == Some(1.0) && row.depth == Some(depth) && row.loops == Some(1)
+                row.text("model") == Some(Model::Raw.name())
+                    && row.number("lambda") == Some(1.0)
+                    && row.int("L") == Some(depth)
+                    && row.int("N") == Some(1)
             };
             let eps2 = 1.0 / depth as f64;
             // E ||sum r||^2 / d = (E R^2 - 1) / eps^2; 32 draws at d = 64 leave 0.05 of spread.

@@ -3,10 +3,11 @@
 
 use super::matrix::{Matrix, add_scaled, gaussian, mean, operator_norm, rms, signs};
 use super::regression::{Adam, Regression};
-use super::rows::{Row, rule_name};
+use super::rows::{FACTORISED, Place};
 use super::stack::{MODELS, Stack};
 use super::{Check, Config, first_state, list, weights};
 use crate::paper::scaling::Rule;
+use crate::paper::tidy::Row;
 
 /// Adam's gradient costs several times the rest, and N hardly matters from here on: it is measured at the largest N up to this.
 const ADAM_LOOPS: usize = 4;
@@ -32,17 +33,14 @@ pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
         for &lambda in list(&config.lambdas) {
             for &depth in depths {
                 for &loops in list(&config.block_loops) {
-                    let rule = Rule::Factorised { lambda };
-                    let scale = rule.branch_scale(loops, depth as f64);
+                    let scale = Rule::Factorised { lambda }.branch_scale(loops, depth as f64);
                     let stack = Stack { weights: &layers[..depth], model, scale, loops };
-                    let at = Row {
-                        model: Some(model),
-                        rule: Some(rule_name(rule)),
-                        lambda: Some(lambda),
-                        depth: Some(depth),
-                        loops: Some(loops),
-                        ..Row::at(Check::T10, d)
-                    };
+                    let at = Place::of(Check::T10, d)
+                        .at("model", model.name())
+                        .at("rule", FACTORISED)
+                        .at("lambda", lambda)
+                        .at("L", depth)
+                        .at("N", loops);
                     let states = stack.states(&input);
                     rows.extend(Change::of(&stack, &states, coherent).rows(&at, "coherent", &stack));
                     rows.extend(Change::of(&stack, &states, |l, u| random[l].apply(u)).rows(&at, "random-sign", &stack));
@@ -53,7 +51,7 @@ pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
                         let start = gaussian(d, seed, "theory/jacobian");
                         let norm =
                             operator_norm(start, JACOBIAN_TOLERANCE, |v| stack.push(&states, v), |g| stack.pull(&states, g));
-                        rows.push(at.of("jacobian_norm", norm));
+                        rows.push(at.measured("jacobian_norm", norm));
                     }
                 }
             }
@@ -84,13 +82,13 @@ impl Change {
         Change { size: rms(&change), scale }
     }
 
-    fn rows(self, at: &Row, variant: &str, stack: &Stack) -> [Row; 3] {
-        let at = Row { variant: Some(variant.into()), ..at.clone() };
+    fn rows(self, at: &Place, variant: &str, stack: &Stack) -> [Row; 3] {
+        let at = at.at("variant", variant);
         let reach = stack.scale * (stack.loops * stack.weights.len()) as f64;
         [
-            at.of("update_per_eta", self.size),
-            at.of("update_scale", self.scale),
-            at.of("coherence", self.size / (self.scale * reach)),
+            at.measured("update_per_eta", self.size),
+            at.measured("update_scale", self.scale),
+            at.measured("coherence", self.size / (self.scale * reach)),
         ]
     }
 }
@@ -138,10 +136,10 @@ mod tests {
             let slope = |variant: &'static str| {
                 let at = |depth| {
                     move |row: &Row| {
-                        row.model == Some(model)
-                            && row.variant.as_deref() == Some(variant)
-                            && row.depth == Some(depth)
-                            && row.loops == Some(4)
+                        row.text("model") == Some(model.name())
+                            && row.text("variant") == Some(variant)
+                            && row.int("L") == Some(depth)
+                            && row.int("N") == Some(4)
                     }
                 };
                 (mean_of(&rows, "update_per_eta", at(16)) / mean_of(&rows, "update_per_eta", at(1))).ln() / 16_f64.ln()

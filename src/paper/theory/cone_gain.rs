@@ -3,9 +3,10 @@
 
 use super::cone_mass::Cone;
 use super::matrix::{Matrix, add_scaled, gaussian, norm, rms};
-use super::rows::{LOOP_RULES, Row, rule_name};
+use super::rows::{LOOP_RULES, Place};
 use super::stack::{MODELS, Stack};
 use super::{Check, Config, first_state, list, weights};
+use crate::paper::tidy::Row;
 
 /// The slacks that the lemma is evaluated at; it needs gamma < 1 - 1/sqrt 2 = 0.2929.
 const GAMMAS: [f64; 3] = [0.05, 0.1, 0.2];
@@ -19,26 +20,26 @@ pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
     let weights = weights(d, seed, 1);
     let input = first_state(d, seed);
     let w = &weights[0];
-    let at = Row::at(Check::T2, d);
+    let at = Place::of(Check::T2, d);
     let extremes = Extremes::of(w, seed);
     let positive: Vec<f64> = gaussian(d, seed, "theory/width").iter().map(|x| x.max(0.0)).collect();
     let mut rows = vec![
-        at.of("min_gain", extremes.least),
-        at.of("max_gain", extremes.most),
-        at.of("operator_norm", extremes.operator_norm),
-        at.of("cone_width", rms(&positive)),
+        at.measured("min_gain", extremes.least),
+        at.measured("max_gain", extremes.most),
+        at.measured("operator_norm", extremes.operator_norm),
+        at.measured("cone_width", rms(&positive)),
     ];
     rows.extend(GAMMAS.map(|gamma| {
         let held = bound(gamma) <= extremes.least && extremes.most <= 3.0;
-        Row { variant: Some(variant(gamma)), ..at.clone() }.of("gain_held", f64::from(u8::from(held)))
+        at.at("variant", variant(gamma)).measured("gain_held", f64::from(u8::from(held)))
     }));
     for model in MODELS {
-        for rule in LOOP_RULES {
+        for (rule, name) in LOOP_RULES {
             for &loops in list(&config.loops) {
                 let stack = Stack { weights: &weights, model, scale: rule.branch_scale(loops, 1.0), loops };
                 let sum = Cone::of(&stack, &input).sum;
-                let at = Row { model: Some(model), rule: Some(rule_name(rule)), loops: Some(loops), ..at.clone() };
-                rows.push(at.of("trajectory_gain", norm(&w.apply(&sum)) / norm(&sum)));
+                let at = at.at("model", model.name()).at("rule", name).at("N", loops);
+                rows.push(at.measured("trajectory_gain", norm(&w.apply(&sum)) / norm(&sum)));
             }
         }
     }
@@ -49,9 +50,9 @@ pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
 pub fn predicted(config: &Config) -> Vec<Row> {
     let d = config.d as f64;
     let rows = GAMMAS.map(|gamma| {
-        let at = Row { variant: Some(variant(gamma)), ..Row::at(Check::T2, config.d) };
+        let at = Place::of(Check::T2, config.d).at("variant", variant(gamma));
         let probability = 1.0 - (-gamma * gamma * d / 2.0).exp() - 2.0 * (-d / 2.0).exp();
-        [at.of("gain_bound", bound(gamma)), at.of("gain_probability", probability)]
+        [at.measured("gain_bound", bound(gamma)), at.measured("gain_probability", probability)]
     });
     rows.into_iter().flatten().collect()
 }

@@ -1,27 +1,27 @@
 //! T1, lemma "Positive-cone mass": m_- N <= ||U_N|| / sqrt d <= sqrt(q_+) N, for every trajectory and with the tightest m_-, q_+.
 
 use super::matrix::{add_scaled, mean, mean_square, rms};
-use super::rows::{LOOP_RULES, Row, rule_name};
+use super::rows::{LOOP_RULES, Place};
 use super::stack::{MODELS, Stack};
 use super::{Check, Config, first_state, list, weights};
+use crate::paper::tidy::Row;
 
 pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
     let weights = weights(config.d, seed, 1);
     let input = first_state(config.d, seed);
     let mut rows = Vec::new();
     for model in MODELS {
-        for rule in LOOP_RULES {
+        for (rule, name) in LOOP_RULES {
             for &loops in list(&config.loops) {
                 let stack = Stack { weights: &weights, model, scale: rule.branch_scale(loops, 1.0), loops };
                 let cone = Cone::of(&stack, &input);
-                let at =
-                    Row { model: Some(model), rule: Some(rule_name(rule)), loops: Some(loops), ..Row::at(Check::T1, config.d) };
+                let at = Place::of(Check::T1, config.d).at("model", model.name()).at("rule", name).at("N", loops);
                 rows.extend([
-                    at.of("cone_mass", cone.mass),
-                    at.of("cone_norm", cone.norm),
-                    at.of("cone_rms", cone.rms),
-                    at.of("lower_margin", cone.norm / cone.mass),
-                    at.of("upper_margin", cone.rms / cone.norm),
+                    at.measured("cone_mass", cone.mass),
+                    at.measured("cone_norm", cone.norm),
+                    at.measured("cone_rms", cone.rms),
+                    at.measured("lower_margin", cone.norm / cone.mass),
+                    at.measured("upper_margin", cone.rms / cone.norm),
                 ]);
             }
         }
@@ -72,9 +72,9 @@ mod tests {
     #[test]
     fn at_one_loop_the_mass_is_that_of_a_gaussian() {
         let rows = super::super::measure(&Config { d: 1024, draws: 8, ..config(Check::T1) }, 0, |_| ());
-        let one = |row: &Row| row.loops == Some(1);
+        let one = |row: &Row| row.int("N") == Some(1);
         // E relu = 1/sqrt(2 pi), E relu^2 = 1/2; standard errors at 8 x 1024 numbers are 0.0065 and 0.009.
         assert!((mean_of(&rows, "cone_mass", one) - 0.3989).abs() < 0.02);
-        assert!((mean_of(&rows, "cone_rms", one) - 0.7071).abs() < 0.02);
+        assert!((mean_of(&rows, "cone_rms", one) - std::f64::consts::FRAC_1_SQRT_2).abs() < 0.02);
     }
 }

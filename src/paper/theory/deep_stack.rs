@@ -2,12 +2,13 @@
 //! With a norm each layer adds eps^2/2 instead of multiplying.
 
 use super::matrix::{add_scaled, gaussian, mean_square, rms};
-use super::rows::Row;
+use super::rows::Place;
 use super::stack::{MODELS, Model};
 use super::{Check, Config, first_state, list};
+use crate::paper::tidy::Row;
 
 /// Stacks that a draw is the mean of: the energy of one varies by half its mean, and a stack costs little.
-const STACKS: u64 = 32;
+const STACKS: u64 = 64;
 
 pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
     let points: Vec<(Model, f64, usize)> = points(config).collect();
@@ -18,7 +19,7 @@ pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
     let rows = points.into_iter().zip(energies).flat_map(|((model, alpha, depth), energy)| {
         let eps = (depth as f64).powf(-alpha);
         let at = place(config, model, alpha, depth);
-        [at.of("energy", energy), at.of("energy_ratio", energy / prediction(model, eps, depth))]
+        [at.measured("energy", energy), at.measured("energy_ratio", energy / prediction(model, eps, depth))]
     });
     rows.collect()
 }
@@ -27,7 +28,7 @@ pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
 pub fn predicted(config: &Config) -> Vec<Row> {
     let row = |(model, alpha, depth): (Model, f64, usize)| {
         let eps = (depth as f64).powf(-alpha);
-        place(config, model, alpha, depth).of("energy_predicted", prediction(model, eps, depth))
+        place(config, model, alpha, depth).measured("energy_predicted", prediction(model, eps, depth))
     };
     points(config).map(row).collect()
 }
@@ -38,9 +39,8 @@ fn points(config: &Config) -> impl Iterator<Item = (Model, f64, usize)> + '_ {
     MODELS.into_iter().flat_map(alphas)
 }
 
-fn place(config: &Config, model: Model, alpha: f64, depth: usize) -> Row {
-    let at = Row::at(Check::T7, config.d);
-    Row { stack: Some("deep"), model: Some(model), alpha: Some(alpha), depth: Some(depth), ..at }
+fn place(config: &Config, model: Model, alpha: f64, depth: usize) -> Place {
+    Place::of(Check::T7, config.d).at("stack", "deep").at("model", model.name()).at("alpha", alpha).at("L", depth)
 }
 
 fn prediction(model: Model, eps: f64, depth: usize) -> f64 {
@@ -77,9 +77,11 @@ mod tests {
         let rows = super::super::measure(&config(Check::T7), 0, |_| ());
         for model in MODELS {
             for (alpha, depth) in [(0.5, 16), (1.0, 16), (0.5, 4)] {
-                let at = |row: &Row| row.model == Some(model) && row.alpha == Some(alpha) && row.depth == Some(depth);
+                let at = |row: &Row| {
+                    row.text("model") == Some(model.name()) && row.number("alpha") == Some(alpha) && row.int("L") == Some(depth)
+                };
                 let ratio = mean_of(&rows, "energy_ratio", at);
-                // One stack at d = 64 has a spread of at most 0.25 here; these are 128.
+                // One stack at d = 64 has a spread of at most 0.25 here; these are 256.
                 assert!((ratio - 1.0).abs() < 0.08, "{model:?} {alpha} {depth}: {ratio}");
             }
         }

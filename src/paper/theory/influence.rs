@@ -2,9 +2,10 @@
 //! layer is replaced (Y_l - Y_l^(s)) are both O(beta^2) in squared norm, beta = eps N.
 
 use super::matrix::{Matrix, add_scaled, difference, dot, mean_square};
-use super::rows::Row;
+use super::rows::Place;
 use super::stack::{MODELS, Model, Stack};
 use super::{Check, Config, first_state, list, weights};
+use crate::paper::tidy::Row;
 
 /// The block of the drift: two layers, one of them drawn again, and enough loops that it acts on its own input.
 const DRIFT_DEPTH: usize = 2;
@@ -52,8 +53,8 @@ fn replacement(config: &Config, seed: u64) -> Vec<Row> {
                     let value = total / replaced.len() as f64;
                     // The theorem is about beta = lambda / sqrt L: beyond lambda = 1 the constant of a raw stack depends on L.
                     let variant = if beta * (depth as f64).sqrt() <= 1.0 { "small" } else { "large" };
-                    let at = Row { variant: Some(variant.into()), ..place(d, model, beta, depth, loops) };
-                    rows.extend([at.of("replacement", value), at.of("replacement_constant", value / (beta * beta))]);
+                    let at = place(d, model, beta, depth, loops).at("variant", variant);
+                    rows.extend([at.measured("replacement", value), at.measured("replacement_constant", value / (beta * beta))]);
                 }
             }
         }
@@ -89,13 +90,13 @@ fn drift(config: &Config, seed: u64) -> Vec<Row> {
     let rows = settings.iter().zip(sums).flat_map(|(&(model, beta), (sum, squares))| {
         let value = (dot(&sum, &sum) - squares) / (n * (n - 1.0) * d as f64);
         let at = place(d, model, beta, DRIFT_DEPTH, DRIFT_LOOPS);
-        [at.of("drift", value), at.of("drift_constant", value / (beta * beta))]
+        [at.measured("drift", value), at.measured("drift_constant", value / (beta * beta))]
     });
     rows.collect()
 }
 
-fn place(d: usize, model: Model, beta: f64, depth: usize, loops: usize) -> Row {
-    Row { model: Some(model), beta: Some(beta), depth: Some(depth), loops: Some(loops), ..Row::at(Check::T9, d) }
+fn place(d: usize, model: Model, beta: f64, depth: usize, loops: usize) -> Place {
+    Place::of(Check::T9, d).at("model", model.name()).at("beta", beta).at("L", depth).at("N", loops)
 }
 
 /// Y_l = W_l (1/N) sum_n phi(h_nl) of every layer.
@@ -114,13 +115,21 @@ mod tests {
     fn replacing_a_layer_moves_the_others_by_beta_squared() {
         let rows = super::super::measure(&Config { draws: 8, ..config(Check::T9) }, 0, |_| ());
         for model in MODELS {
-            let at = |beta| move |row: &Row| row.model == Some(model) && row.beta == Some(beta) && row.loops == Some(4);
+            let at = |beta| {
+                move |row: &Row| {
+                    row.text("model") == Some(model.name()) && row.number("beta") == Some(beta) && row.int("N") == Some(4)
+                }
+            };
             let slope = (mean_of(&rows, "replacement", at(0.2)) / mean_of(&rows, "replacement", at(0.05))).ln() / 4_f64.ln();
             assert!((slope - 2.0).abs() < 0.2, "{model:?}: {slope}");
             // One loop: a layer moves the next ones by beta^2 (W - W')u, which ReLU halves twice, and the earlier ones not at all:
             // 1/4 of beta^2 for half of the pairs.
-            let one =
-                |row: &Row| row.model == Some(model) && row.beta == Some(0.05) && row.loops == Some(1) && row.depth == Some(4);
+            let one = |row: &Row| {
+                row.text("model") == Some(model.name())
+                    && row.number("beta") == Some(0.05)
+                    && row.int("N") == Some(1)
+                    && row.int("L") == Some(4)
+            };
             let constant = mean_of(&rows, "replacement_constant", one);
             assert!((constant - 0.125).abs() < 0.02, "{model:?}: {constant}");
         }
@@ -130,7 +139,7 @@ mod tests {
     fn the_drift_of_a_raw_layer_is_what_steins_lemma_gives() {
         let config = Config { draws: 16, drift_d: Some(16), copies: Some(400), ..config(Check::T9) };
         let rows: Vec<Row> = (0..16).flat_map(|seed| drift(&config, seed)).collect();
-        let small = |row: &Row| row.model == Some(Model::Raw) && row.beta == Some(0.05);
+        let small = |row: &Row| row.text("model") == Some(Model::Raw.name()) && row.number("beta") == Some(0.05);
         // B_l = beta (N - 1) / (2 N) u / d to first order in beta, and ||u||^2 / d = 1/2.
         let expected = (3.0_f64 / 8.0).powi(2) * 0.5 / (16.0 * 16.0);
         let constant = mean_of(&rows, "drift_constant", small);

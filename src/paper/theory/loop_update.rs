@@ -2,10 +2,11 @@
 //! The bound of the proof is evaluated too, with every constant as measured.
 
 use super::matrix::{Matrix, difference, rms};
-use super::rows::{LOOP_RULES, Row, rule_name};
+use super::rows::{LOOP_RULES, Place};
 use super::stack::{MODELS, Model, Stack};
 use super::{Check, Config, first_state, list, weights};
 use crate::paper::scaling::Rule;
+use crate::paper::tidy::Row;
 
 pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
     let d = config.d;
@@ -13,12 +14,12 @@ pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
     let input = first_state(d, seed);
     let direction = Matrix::random_signs(d, seed, "theory/update/0");
     let (norm, update_norm) = (weights[0].operator_norm(), direction.operator_norm());
-    let mut rows = vec![Row::at(Check::T5, d).of("update_norm", update_norm)];
+    let mut rows = vec![Place::of(Check::T5, d).measured("update_norm", update_norm)];
     for &eta in list(&config.etas) {
         let mut updated = weights.clone();
         updated[0].add_scaled(eta, &direction);
         for model in MODELS {
-            for rule in LOOP_RULES {
+            for (rule, name) in LOOP_RULES {
                 for &loops in list(&config.loops) {
                     let scale = rule.branch_scale(loops, 1.0);
                     let before = Stack { weights: &weights, model, scale, loops };
@@ -27,19 +28,13 @@ pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
                     let mut activation: f64 = 0.0;
                     let end = after.forward(&input, |visit| activation = activation.max(rms(visit.u)));
                     let change = rms(&difference(&end, &before.output(&input)));
-                    let at = Row {
-                        model: Some(model),
-                        rule: Some(rule_name(rule)),
-                        loops: Some(loops),
-                        eta: Some(eta),
-                        ..Row::at(Check::T5, d)
-                    };
-                    rows.push(at.of("update_per_eta", change / eta));
+                    let at = Place::of(Check::T5, d).at("model", model.name()).at("rule", name).at("N", loops).at("eta", eta);
+                    rows.push(at.measured("update_per_eta", change / eta));
                     // The proof uses that phi is 1-Lipschitz, and that eps N is bounded.
                     if model == Model::Raw && rule == Rule::Linear {
                         let reach = scale * loops as f64;
                         let bound = update_norm * activation * (norm * reach).exp() * eta * reach;
-                        rows.push(at.of("bound_ratio", change / bound));
+                        rows.push(at.measured("bound_ratio", change / bound));
                     }
                 }
             }
@@ -59,7 +54,7 @@ mod tests {
         let bounds = rows.iter().filter(|row| row.metric == "bound_ratio");
         assert!(bounds.map(|row| row.value).fold(0.0, f64::max) <= 1.0);
         // RMS of S u / sqrt d is that of u, 0.707; the standard error at 16 x 64 numbers is 0.03.
-        let one = mean_of(&rows, "update_per_eta", |row| row.loops == Some(1));
-        assert!((one - 0.707).abs() < 0.09, "{one}");
+        let one = mean_of(&rows, "update_per_eta", |row| row.int("N") == Some(1));
+        assert!((one - std::f64::consts::FRAC_1_SQRT_2).abs() < 0.09, "{one}");
     }
 }

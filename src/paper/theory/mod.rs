@@ -16,8 +16,7 @@ mod rows;
 mod sharpness;
 mod stack;
 
-pub use rows::Row;
-
+use super::tidy::Row;
 use matrix::{Matrix, input};
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -201,7 +200,7 @@ pub fn measure(config: &Config, group: u64, done: impl Fn(usize) + Sync) -> Vec<
         let seed = group * config.draws as u64 + index;
         let rows = one_draw(config, seed);
         done(finished.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1);
-        rows.into_iter().map(move |row| Row { seed: Some(seed), ..row }).collect::<Vec<_>>()
+        rows.into_iter().map(move |row| row.at("seed", seed)).collect::<Vec<_>>()
     };
     let draws: Vec<Vec<Row>> = (0..config.draws as u64).into_par_iter().map(draw).collect();
     let predicted = match config.check {
@@ -283,7 +282,7 @@ mod tests {
             let config = Config { d: 24, draws: 3, ..config(check) };
             let on = |threads| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                serde_json::to_string(&pool.install(|| measure(&config, 1, |_| ()))).unwrap()
+                pool.install(|| measure(&config, 1, |_| ()))
             };
             assert_eq!(on(1), on(3), "{check:?}");
         }
@@ -295,7 +294,7 @@ mod tests {
             let config = Config { d: 24, draws: 2, ..config(check) };
             let rows = measure(&config, 3, |_| ());
             assert!(rows.iter().all(|row| row.value.is_finite()), "{check:?}");
-            let seeds: std::collections::BTreeSet<u64> = rows.iter().filter_map(|row| row.seed).collect();
+            let seeds: std::collections::BTreeSet<i64> = rows.iter().filter_map(|row| row.int("seed")).collect();
             assert_eq!(seeds, [6, 7].into(), "{check:?}");
         }
     }

@@ -2,10 +2,11 @@
 //! The same is measured without sharing: activations overlap there too, because they are not negative; residuals do not.
 
 use super::matrix::{add_scaled, dot, mean_square};
-use super::rows::{LOOP_RULES, Row, rule_name};
-use super::stack::{MODELS, Model, Stack};
+use super::rows::{LOOP_RULES, Place};
+use super::stack::{MODELS, Stack};
 use super::{Check, Config, first_state, list, weights};
 use crate::paper::scaling::Rule;
+use crate::paper::tidy::Row;
 
 pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
     let input = first_state(config.d, seed);
@@ -15,14 +16,15 @@ pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
     let layers = weights(config.d, seed, deepest);
     let mut rows = Vec::new();
     for model in MODELS {
-        for rule in LOOP_RULES {
+        for (rule, name) in LOOP_RULES {
             for &loops in counts {
                 let scale = rule.branch_scale(loops, 1.0);
+                let at = Place::of(Check::T4, config.d).at("model", model.name()).at("rule", name).at("N", loops);
                 let looped = Stack { weights: &layers[..1], model, scale, loops };
-                rows.extend(measured(config, "looped", rule, loops, &looped, &input));
+                rows.extend(measured(&at.at("stack", "looped"), &looped, &input));
                 if loops <= deepest && rule == Rule::Linear {
                     let deep = Stack { weights: &layers[..loops], model, scale, loops: 1 };
-                    rows.extend(measured(config, "deep", rule, loops, &deep, &input));
+                    rows.extend(measured(&at.at("stack", "deep"), &deep, &input));
                 }
             }
         }
@@ -30,25 +32,17 @@ pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
     rows
 }
 
-fn measured(config: &Config, name: &'static str, rule: Rule, loops: usize, stack: &Stack, input: &[f64]) -> [Row; 3] {
+fn measured(at: &Place, stack: &Stack, input: &[f64]) -> [Row; 3] {
     let (mut us, mut rs) = (Vec::new(), Vec::new());
     stack.forward(input, |visit| {
         us.push(visit.u.to_vec());
         rs.push(visit.r.to_vec());
     });
     let overlap = mean_overlap(&us);
-    let model: Model = stack.model;
-    let at = Row {
-        stack: Some(name),
-        model: Some(model),
-        rule: Some(rule_name(rule)),
-        loops: Some(loops),
-        ..Row::at(Check::T4, config.d)
-    };
     [
-        at.of("overlap", overlap),
-        at.of("overlap_error", (square_of_the_sum(&us) / overlap - 1.0).abs()),
-        at.of("residual_overlap", square_of_the_sum(&rs)),
+        at.measured("overlap", overlap),
+        at.measured("overlap_error", (square_of_the_sum(&us) / overlap - 1.0).abs()),
+        at.measured("residual_overlap", square_of_the_sum(&rs)),
     ]
 }
 
@@ -77,7 +71,9 @@ mod tests {
         let rows = super::super::measure(&config(Check::T4), 0, |_| ());
         let errors = rows.iter().filter(|row| row.metric == "overlap_error");
         assert!(errors.map(|row| row.value).fold(0.0, f64::max) < 1e-12);
-        let at = |stack| move |row: &Row| row.stack == Some(stack) && row.rule == Some("linear") && row.loops == Some(16);
+        let at = |stack| {
+            move |row: &Row| row.text("stack") == Some(stack) && row.text("rule") == Some("linear") && row.int("N") == Some(16)
+        };
         assert!(mean_of(&rows, "overlap", at("looped")) > 0.3);
         assert!(mean_of(&rows, "overlap", at("deep")) > 0.3);
         assert!(mean_of(&rows, "residual_overlap", at("looped")) > 5.0 * mean_of(&rows, "residual_overlap", at("deep")));

@@ -1,85 +1,33 @@
-//! Rows of measurements, in the columns of the tidy tables: one number per line of rows.jsonl.
+//! Where a measurement of the theory stands among the dimensions of the tidy tables.
 
 use super::Check;
-use super::stack::Model;
 use crate::paper::scaling::Rule;
-use serde::Serialize;
+use crate::paper::tidy::{Dim, Row};
+use std::collections::BTreeMap;
 
-/// One measurement and what it was measured at. Absent dimensions do not appear.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
-    pub metric: &'static str,
-    pub unit: &'static str,
-    pub value: f64,
-    pub check: Check,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stack: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<Model>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rule: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub variant: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub d: Option<usize>,
-    #[serde(rename = "L", skip_serializing_if = "Option::is_none")]
-    pub depth: Option<usize>,
-    #[serde(rename = "N", skip_serializing_if = "Option::is_none")]
-    pub loops: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub alpha: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lambda: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub beta: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub eta: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub step: Option<u64>,
-}
+/// The dimensions that several measurements share.
+#[derive(Clone, Debug)]
+pub struct Place(BTreeMap<String, Dim>);
 
-impl Row {
-    /// The dimensions of a check; metric and value come with [`Row::of`].
-    pub fn at(check: Check, d: usize) -> Row {
-        Row {
-            metric: "",
-            unit: "1",
-            value: f64::NAN,
-            check,
-            stack: None,
-            model: None,
-            rule: None,
-            variant: None,
-            d: Some(d),
-            depth: None,
-            loops: None,
-            alpha: None,
-            lambda: None,
-            beta: None,
-            eta: None,
-            seed: None,
-            step: None,
-        }
+impl Place {
+    pub fn of(check: Check, d: usize) -> Place {
+        Place(BTreeMap::new()).at("check", format!("{check:?}")).at("d", d)
     }
 
-    /// The same place, one measurement. All of them are ratios, so their unit is 1.
-    pub fn of(&self, metric: &'static str, value: f64) -> Row {
-        Row { metric, value, ..self.clone() }
+    /// This place with one more coordinate.
+    pub fn at(&self, name: &str, dim: impl Into<Dim>) -> Place {
+        let mut dims = self.0.clone();
+        dims.insert(name.to_string(), dim.into());
+        Place(dims)
+    }
+
+    /// A number measured here. All of them are ratios, so their unit is 1.
+    pub fn measured(&self, metric: &str, value: f64) -> Row {
+        Row { dims: self.0.clone(), ..Row::new(metric, "1", value) }
     }
 }
 
-/// The name of a rule in the tidy tables.
-pub fn rule_name(rule: Rule) -> &'static str {
-    match rule {
-        Rule::None => "none",
-        Rule::Sqrt => "sqrt",
-        Rule::Linear => "linear",
-        Rule::Factorised { .. } => "factorised",
-        Rule::Power { .. } => "power",
-    }
-}
-
-/// The rules that a single shared layer is measured with.
-pub const LOOP_RULES: [Rule; 3] = [Rule::None, Rule::Sqrt, Rule::Linear];
+/// The rules that a single shared layer is measured with, and their names in the tables.
+pub const LOOP_RULES: [(Rule, &str); 3] = [(Rule::None, "none"), (Rule::Sqrt, "sqrt"), (Rule::Linear, "linear")];
+/// The name of the rule lambda / (N sqrt L).
+pub const FACTORISED: &str = "factorised";

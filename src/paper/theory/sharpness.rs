@@ -4,10 +4,11 @@
 use super::cone_mass::Cone;
 use super::matrix::{Matrix, add_scaled, difference, norm, rms, signs};
 use super::regression::{Adam, Regression};
-use super::rows::{LOOP_RULES, Row, rule_name};
+use super::rows::{LOOP_RULES, Place};
 use super::stack::{MODELS, Model, Stack};
 use super::{Check, Config, list, weights};
 use crate::paper::scaling::Rule;
+use crate::paper::tidy::Row;
 
 pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
     let d = config.d;
@@ -20,23 +21,24 @@ pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
     let random_norm = random.operator_norm();
     let mut rows = Vec::new();
     for model in MODELS {
-        for rule in LOOP_RULES {
+        for (rule, name) in LOOP_RULES {
             for &loops in list(&config.loops) {
                 let stack = Stack { weights: &weights, model, scale: rule.branch_scale(loops, 1.0), loops };
                 for &eta in list(&config.etas) {
-                    let at = Row {
-                        model: Some(model),
-                        rule: Some(rule_name(rule)),
-                        loops: Some(loops),
-                        eta: Some(eta),
-                        step: Some(1),
-                        ..Row::at(Check::T6, d)
-                    };
+                    let at = Place::of(Check::T6, d)
+                        .at("model", model.name())
+                        .at("rule", name)
+                        .at("N", loops)
+                        .at("eta", eta)
+                        .at("step", 1_u64);
                     rows.extend(measured(&at, "random-sign", &stack, &random, random_norm, eta, &task.inputs));
                     rows.extend(measured(&at, "rank-one", &stack, &rank_one, 1.0, eta, &task.inputs));
                     // Without a norm only linear scaling keeps the stream, and so the gradient, in range.
                     if model == Model::Prenorm || rule == Rule::Linear {
-                        rows.extend(adam(config, &at, stack, &task, eta));
+                        let steps = config.steps.expect("Config::check fills in what the check uses");
+                        // Later steps matter where training would go on: with linear scaling.
+                        let steps = if rule == Rule::Linear { steps } else { 1 };
+                        rows.extend(adam(&at, stack, &task, eta, steps));
                     }
                 }
             }
@@ -46,30 +48,29 @@ pub fn draw(config: &Config, seed: u64) -> Vec<Row> {
 }
 
 /// Trains, and measures every step before it is taken.
-fn adam(config: &Config, at: &Row, stack: Stack, task: &Regression, eta: f64) -> Vec<Row> {
+fn adam(at: &Place, stack: Stack, task: &Regression, eta: f64, steps: u64) -> Vec<Row> {
     let mut weights = stack.weights.to_vec();
-    let mut optimiser = Adam::new(config.d);
+    let d = task.inputs[0].len();
+    let mut optimiser = Adam::new(d);
     let mut rows = Vec::new();
-    // Later steps matter where training would go on: with linear scaling.
-    let steps = if at.rule == Some("linear") { config.steps.expect("Config::check fills in what the check uses") } else { 1 };
     for step in 1..=steps {
         let stack = Stack { weights: &weights, ..stack };
         let (loss, gradient) = task.gradient(&stack);
-        let direction = optimiser.direction(&gradient[0], config.d);
+        let direction = optimiser.direction(&gradient[0], d);
         let size = direction.operator_norm();
-        let at = Row { step: Some(step), ..at.clone() };
-        rows.push(Row { variant: Some("adam".into()), ..at.clone() }.of("loss", loss));
+        let at = at.at("step", step);
+        rows.push(at.at("variant", "adam").measured("loss", loss));
         rows.extend(measured(&at, "adam", &stack, &direction, size, eta, &task.inputs));
         let normalised = direction.clone().scaled(1.0 / size);
         let normalised = measured(&at, "adam-normalised", &stack, &normalised, 1.0, eta, &task.inputs);
-        rows.extend(normalised.into_iter().filter(|row| matches!(row.metric, "zeta" | "theta")));
+        rows.extend(normalised.into_iter().filter(|row| matches!(row.metric.as_str(), "zeta" | "theta")));
         weights[0].add_scaled(eta, &direction);
     }
     rows
 }
 
 /// Means over the inputs, for dW = eta direction.
-fn measured(at: &Row, variant: &str, stack: &Stack, direction: &Matrix, size: f64, eta: f64, inputs: &[Vec<f64>]) -> Vec<Row> {
+fn measured(at: &Place, variant: &str, stack: &Stack, direction: &Matrix, size: f64, eta: f64, inputs: &[Vec<f64>]) -> Vec<Row> {
     let mut updated = stack.weights.to_vec();
     updated[0].add_scaled(eta, direction);
     let after = Stack { weights: &updated, ..*stack };
@@ -85,10 +86,11 @@ fn measured(at: &Row, variant: &str, stack: &Stack, direction: &Matrix, size: f6
         let sharpness = rms(&change) / (zeta * eta * reach);
         add_scaled(&mut sums, 1.0, &[zeta, theta, sharpness, (1.0 - theta) * cone.mass, (1.0 + theta) * cone.rms]);
     }
-    let at = Row { variant: Some(variant.into()), ..at.clone() };
+    let at = at.at("variant", variant);
     let metrics = ["zeta", "theta", "sharpness", "sharpness_low", "sharpness_high"];
-    let mut rows: Vec<Row> = metrics.into_iter().zip(sums).map(|(name, sum)| at.of(name, sum / inputs.len() as f64)).collect();
-    rows.push(at.of("update_norm", size));
+    let mut rows: Vec<Row> =
+        metrics.into_iter().zip(sums).map(|(name, sum)| at.measured(name, sum / inputs.len() as f64)).collect();
+    rows.push(at.measured("update_norm", size));
     rows
 }
 
@@ -100,7 +102,7 @@ mod tests {
     #[test]
     fn random_signs_have_gain_one_and_a_rank_one_step_that_of_the_cone() {
         let rows = super::super::measure(&config(Check::T6), 0, |_| ());
-        let of = |variant: &'static str| move |row: &Row| row.variant.as_deref() == Some(variant) && row.loops == Some(1);
+        let of = |variant: &'static str| move |row: &Row| row.text("variant") == Some(variant) && row.int("N") == Some(1);
         assert!((mean_of(&rows, "zeta", of("random-sign")) - 1.0).abs() < 0.1);
         // mass over root of square: 0.399 / 0.707
         assert!((mean_of(&rows, "zeta", of("rank-one")) - 0.564).abs() < 0.06);
@@ -113,7 +115,7 @@ mod tests {
     #[test]
     fn at_one_loop_there_is_no_remainder_and_the_interval_always_holds() {
         let rows = super::super::measure(&config(Check::T6), 0, |_| ());
-        let theta = rows.iter().filter(|row| row.metric == "theta" && row.loops == Some(1));
+        let theta = rows.iter().filter(|row| row.metric == "theta" && row.int("N") == Some(1));
         assert!(theta.map(|row| row.value).fold(0.0, f64::max) < 1e-9);
         let all = |metric: &'static str| rows.iter().filter(move |row| row.metric == metric).map(|row| row.value);
         for ((low, value), high) in all("sharpness_low").zip(all("sharpness")).zip(all("sharpness_high")) {

@@ -2,11 +2,9 @@
 // d width, L layers, N loops, u = phi(h), r = W u
 
 use super::matrix::{Matrix, add_scaled, dot, mean_square, rms};
-use serde::Serialize;
 
 /// What the nonlinearity sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
     /// phi = ReLU, as in the paper's proofs.
     Raw,
@@ -17,6 +15,14 @@ pub enum Model {
 pub const MODELS: [Model; 2] = [Model::Raw, Model::Prenorm];
 
 impl Model {
+    /// As in the tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Model::Raw => "raw",
+            Model::Prenorm => "prenorm",
+        }
+    }
+
     /// phi(h)
     pub fn activate(self, h: &[f64]) -> Vec<f64> {
         let scale = self.scale(h);
@@ -113,8 +119,8 @@ impl Stack<'_> {
     /// How a change v of the state after the first branch moves h_out.
     pub fn push(&self, states: &[Vec<f64>], v: &[f64]) -> Vec<f64> {
         let mut v = v.to_vec();
-        for at in 1..states.len() - 1 {
-            let change = self.weights[at % self.weights.len()].apply(&self.model.tangent(&states[at], &v));
+        for (at, h) in states.iter().enumerate().take(states.len() - 1).skip(1) {
+            let change = self.weights[at % self.weights.len()].apply(&self.model.tangent(h, &v));
             add_scaled(&mut v, self.scale, &change);
         }
         v

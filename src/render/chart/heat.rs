@@ -65,13 +65,12 @@ impl Heat {
 
     /// The rectangle of the cells in the room there is.
     fn cells(&self, room: Frame) -> Frame {
-        let wide = room.width - self.right();
         if !self.square {
-            return Frame { width: wide, ..room };
+            return room;
         }
         let (rows, columns) = (self.rows.len().max(1) as f64, self.columns.len().max(1) as f64);
-        let side = (wide / columns).min(room.height / rows);
-        Frame { x: room.x + (wide - side * columns) / 2.0, y: room.y, width: side * columns, height: side * rows }
+        let side = (room.width / columns).min(room.height / rows);
+        Frame { width: side * columns, height: side * rows, ..room }
     }
 
     pub fn draw(&self, svg: &mut Svg, room: Frame) {

@@ -92,6 +92,13 @@ impl Cell {
             Self::Words { .. } => 0.0,
         }
     }
+    /// Room right of the frame.
+    fn right(&self) -> f64 {
+        match self {
+            Self::Heat(heat) => heat.right(),
+            Self::Plot(_) | Self::Words { .. } => 0.0,
+        }
+    }
     fn below(&self) -> f64 {
         match self {
             Self::Plot(plot) => plot.below(),
@@ -153,8 +160,11 @@ impl Chart {
         let left: Vec<f64> = (0..columns)
             .map(|c| self.rows.iter().filter_map(|row| row.cells.get(c).map(|cell| cell.left(row.height))).fold(0.0, f64::max))
             .collect();
+        let right: Vec<f64> = (0..columns)
+            .map(|c| self.rows.iter().filter_map(|row| row.cells.get(c).map(Cell::right)).fold(0.0, f64::max))
+            .collect();
         let gaps = GAP * columns.saturating_sub(1) as f64;
-        let free = self.width - 2.0 * EDGE - 6.0 - self.ramp_room() - gaps - left.iter().sum::<f64>();
+        let free = self.width - 2.0 * EDGE - 6.0 - self.ramp_room() - gaps - left.iter().chain(&right).sum::<f64>();
         let shares: Vec<f64> = (0..columns).map(|c| self.shares.get(c).copied().unwrap_or(1.0)).collect();
         let wide: Vec<f64> = shares.iter().map(|share| (free * share / shares.iter().sum::<f64>()).max(20.0)).collect();
 
@@ -169,7 +179,7 @@ impl Chart {
                     .map(|c| {
                         x += left[c];
                         let frame = Frame { x, y: top + above, width: wide[c], height: row.height };
-                        x += wide[c] + GAP;
+                        x += wide[c] + right[c] + GAP;
                         frame
                     })
                     .collect(),

@@ -200,7 +200,10 @@ impl Plot {
 
     fn x_ticks(&self, width: f64) -> Vec<Tick> {
         let ticks = self.x.ticks.clone();
-        ticks.unwrap_or_else(|| self.x.scale.ticks(self.x_range(), (width / 34.0).round().clamp(2.0, 9.0) as usize))
+        ticks.unwrap_or_else(|| {
+            let each = if self.x.scale == Scale::Log2 { 22.0 } else { 34.0 };
+            self.x.scale.ticks(self.x_range(), (width / each).round().clamp(2.0, 9.0) as usize)
+        })
     }
 
     /// Room that the vertical axis needs left of the frame.
@@ -391,11 +394,16 @@ impl View {
                     "<path class=\"reference\" d=\"{}\" fill=\"none\" stroke=\"#8a8a8a\" stroke-width=\"0.9\" stroke-dasharray=\"4 3\"/>",
                     path(placed.iter().copied())
                 ));
-                if let Some(&(x, y)) = placed.last()
+                // Right of and below the line, where no rising curve that starts with it passes.
+                let inside = |(x, y): &&(f64, f64)| {
+                    let (right, bottom) = (self.frame.x + self.frame.width, self.frame.y + self.frame.height);
+                    *x <= right && (self.frame.y..=bottom).contains(y)
+                };
+                let visible: Vec<&(f64, f64)> = placed.iter().filter(inside).collect();
+                if let Some((x, y)) = visible.get(visible.len() * 4 / 5)
                     && !label.is_empty()
                 {
-                    let (x, y) = self.end_inside(&placed).unwrap_or((x, y));
-                    svg.text((x - 3.0, y - 4.0), Style::new(9.5, Anchor::End).colour(QUIET), label);
+                    svg.text((x + 4.0, y + 11.0), Style::new(9.5, Anchor::Start).colour(QUIET), label);
                 }
             }
             Layer::Level { y, colour } => {
@@ -421,23 +429,6 @@ impl View {
             }
             Layer::Dots { .. } | Layer::Interval { .. } | Layer::Above { .. } => {}
         }
-    }
-
-    /// The last place of a polyline that is still inside the frame.
-    fn end_inside(&self, placed: &[(f64, f64)]) -> Option<(f64, f64)> {
-        let (top, bottom) = (self.frame.y + 12.0, self.frame.y + self.frame.height);
-        let pairs: Vec<_> = placed.windows(2).collect();
-        for pair in pairs.iter().rev() {
-            let (a, b) = (pair[0], pair[1]);
-            if (top..=bottom).contains(&b.1) {
-                return Some(b);
-            }
-            if (top..=bottom).contains(&a.1) {
-                let part = (top - a.1) / (b.1 - a.1);
-                return Some((a.0 + part * (b.0 - a.0), top));
-            }
-        }
-        None
     }
 
     /// What may stand on the frame's edge.
@@ -477,6 +468,8 @@ pub fn symbol(shape: Shape, (x, y): (f64, f64), size: f64, colour: &str, hollow:
         (Shape::Cross, _) => format!("fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\" stroke-linecap=\"round\""),
         (Shape::Star, false) => format!("fill=\"{colour}\" stroke=\"#111111\" stroke-width=\"0.7\" stroke-linejoin=\"round\""),
         (_, true) => format!("fill=\"#ffffff\" stroke=\"{colour}\" stroke-width=\"1.2\""),
+        // Small points of many lines would show nothing but their rims.
+        (_, false) if size < 2.2 => format!("fill=\"{colour}\""),
         (_, false) => format!("fill=\"{colour}\" stroke=\"#ffffff\" stroke-width=\"0.5\""),
     };
     match shape {

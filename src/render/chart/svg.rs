@@ -90,7 +90,7 @@ impl Svg {
         let mut out = String::new();
         let _ = write!(
             out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" id=\"{}\" role=\"img\" aria-label=\"{label}\" viewBox=\"0 0 {w} {h}\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" id=\"chart-{}\" role=\"img\" aria-label=\"{label}\" viewBox=\"0 0 {w} {h}\" \
              width=\"{w}\" height=\"{h}\" font-family=\"{FAMILIES}\" font-size=\"10\">\n\
              <rect class=\"paper\" width=\"{w}\" height=\"{h}\" fill=\"#ffffff\"/>\n",
             escape(name)

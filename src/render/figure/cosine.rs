@@ -90,7 +90,7 @@ fn draw(tables: &Tables, stack: &str) -> Drawn {
     let figure = if stack == "deep" { &DEEP } else { &LOOPED };
     let alt = format!("Heat map of the cosines between all pairs of increments of a {stack} stack, and their histogram.");
     let mut chart = Chart::new(figure.name, alt, PAGE);
-    chart.shares = vec![1.35, 1.0];
+    chart.shares = vec![1.0, 1.0];
     let here = |row: &&Number| row.stack() == stack && row.rule() == "none";
     let n = table.of("cosine").filter(here).filter_map(|row| row.n).max();
     let of = |metric: &'static str| {
@@ -106,7 +106,8 @@ fn draw(tables: &Tables, stack: &str) -> Drawn {
         return Drawn { chart, ours: "No cosines were measured in this profile.".into() };
     };
     let blocks = if stack == "deep" { format!("{n} independent blocks") } else { format!("*N* = {n} loops") };
-    let heat = matrix(&found, format!("(a) {stack} stack, {blocks}, step {step}"), Some("cosine".into()));
+    let mut heat = matrix(&found, format!("(a) {stack} stack, {blocks}, step {step}"), Some("cosine".into()));
+    heat.subtitle.clear();
     let (low, high) = range_of(&found);
     let average = found.values().sum::<f64>() / found.len() as f64;
     let mut plot = Plot::new("(b) off-diagonal pairs", Axis::linear("cosine"), Axis::linear("number of pairs"));

@@ -55,7 +55,7 @@ fn draw(tables: &Tables, _: &Settings) -> Drawn {
             for (x, found) in &stats {
                 lowest = lowest.min(found.mean);
                 // The first steps fall from the logarithm of the vocabulary and would squeeze the rest.
-                if *x >= 0.04 * end {
+                if *x >= 0.08 * end {
                     highest = highest.max(found.mean);
                 }
             }

@@ -47,7 +47,7 @@ fn draw(tables: &Tables, _: &Settings) -> Drawn {
     for (at, (rule, name, _)) in RULES.into_iter().enumerate() {
         let found = curves(table, "update", "looped", rule);
         let Some(curve) = found.get(&1) else { continue };
-        let (colour, shape) = look([1, 4, 0][at]);
+        let (colour, shape) = look([1, 2, 0][at]);
         add_curve(&mut lines, curve, colour, shape, 3.2, &|n| format!("{rule}, N = {n}"), true);
         chart
             .legend

@@ -62,8 +62,13 @@ fn draw(tables: &Tables, _: &Settings) -> Drawn {
         wanted.push((format!("{}, {}", l(Some(family.depth)), epsilon(&family.rule)), Some(family), String::new()));
     }
 
+    let diverged = sweep.iter().chain(&depths).flat_map(|f| f.curves.values()).flat_map(|c| &c.points).any(|p| p.diverged() > 0);
+    if diverged {
+        let cross = Sample::Point { colour: "#555555".into(), shape: Shape::Cross, hollow: false };
+        chart.legend.push(Key { sample: cross, label: "diverged".into() });
+    }
     let all_rates = rates(sweep.iter().chain(&depths));
-    let x_range = Scale::Log2.around(all_rates.iter().copied(), 0.05);
+    let x_range = Scale::Log2.around(all_rates.iter().copied(), if diverged { 0.07 } else { 0.05 });
     let mut cells: Vec<Cell> = Vec::new();
     for (at, (title, family, missing)) in wanted.into_iter().enumerate() {
         let title = format!("({}) {title}", letter(at));
@@ -127,7 +132,7 @@ fn add_family(plot: &mut Plot, family: &Family, loops: &[i64]) {
         for point in curve.points.iter().filter(|point| point.diverged() > 0) {
             let tip =
                 format!("N = {n}, η₀ = {}: {} of {} diverged", rate_text(point.lr), point.diverged(), runs(point.losses.len()));
-            let slot = at as f64 - (loops.len() as f64 - 1.0) / 2.0;
+            let slot = 0.9 * (at as f64 - (loops.len() as f64 - 1.0) / 2.0);
             plot.add(Layer::Above { x: point.lr, slot, colour: colour.into(), tip });
         }
         if let Some(best) = curve.optimum() {
@@ -137,7 +142,7 @@ fn add_family(plot: &mut Plot, family: &Family, loops: &[i64]) {
         }
     }
     for (colour, star) in stars {
-        plot.add(Layer::Dots { dots: vec![star], shape: Shape::Star, size: 5.6, colour: colour.into(), hollow: false });
+        plot.add(Layer::Dots { dots: vec![star], shape: Shape::Star, size: 5.0, colour: colour.into(), hollow: false });
     }
 }
 

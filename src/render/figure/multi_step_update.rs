@@ -6,6 +6,7 @@ use super::series::{RULES, add_curve, curves, letter, list, means, nothing, step
 use super::{Drawn, Figure, Settings};
 use crate::render::chart::colour::ordered;
 use crate::render::chart::layout::PAGE;
+use crate::render::chart::plot::Corner;
 use crate::render::chart::{Axis, Cell, Chart, Plot, Row, Scale, Shape};
 use crate::render::statistics::log_slope;
 use crate::render::tidy::Tables;
@@ -48,12 +49,15 @@ fn draw(tables: &Tables, _: &Settings) -> Drawn {
         let y = Axis::log10("‖Δ*h*_{*N*}‖_{RMS} by step *t*").range(low, high);
         let mut plot = Plot::new(title, Axis::log2("loop count *N*"), if c == 0 { y } else { y.bare() });
         let last = curves.values().flat_map(|curve| curve.keys().copied()).max().unwrap_or(1) as f64;
-        if let (Some(anchor), true) = (anchor_of(curves), last > 1.0) {
-            plot.layers.extend(references(anchor, last, &PREDICTED[c..=c]));
-        }
         for (step, curve) in curves {
             let colour = ordered(steps.iter().position(|have| have == step).unwrap_or(0), steps.len());
             add_curve(&mut plot.layers, curve, &colour, Shape::Circle, 1.9, &|n| format!("{rule}, N = {n}, step {step}"), true);
+        }
+        if let (Some(anchor), true) = (anchor_of(curves), last > 1.0) {
+            let (slope, label) = PREDICTED[c];
+            plot.layers.extend(references(anchor, last, &[(slope, "")]));
+            plot.notes = vec![format!("dashed: {label}")];
+            plot.notes_at = Corner::TopLeft;
         }
         let slopes: Vec<f64> = curves.values().filter_map(|curve| log_slope(&means(curve))).collect();
         if !slopes.is_empty() {

@@ -29,7 +29,7 @@ fn draw(tables: &Tables, _: &Settings) -> Drawn {
         COLUMN,
     );
     let grid = rates(all.iter());
-    let y = Axis::log2("fitted optimum *η*_{0}* (×10^{−3})".replace("}* (", "} (")).ticks(rate_ticks(&grid));
+    let y = Axis::log2("fitted optimum *η*_{0} (×10^{−3})").ticks(rate_ticks(&grid));
     let mut plot = Plot::new("", Axis::log2("loop count *N*"), y);
     let mut told = Vec::new();
     for (at, family) in all.iter().enumerate() {
@@ -74,6 +74,11 @@ fn draw(tables: &Tables, _: &Settings) -> Drawn {
         chart.rows.push(Row { height: 120.0, cells: vec![nothing("", text)] });
         return Drawn { chart, ours: text.into() };
     }
+    // From the rate of the grid below everything drawn to the one above.
+    let (low, high) = plot.y_range();
+    let below = grid.iter().copied().filter(|rate| *rate <= low).fold(f64::NAN, f64::max);
+    let above = grid.iter().copied().filter(|rate| *rate >= high).fold(f64::NAN, f64::min);
+    plot.y.range = Some((if below.is_nan() { low } else { below * 0.94 }, if above.is_nan() { high } else { above * 1.06 }));
     let hollow = plot.layers.iter().any(|layer| matches!(layer, Layer::Dots { hollow: true, dots, .. } if !dots.is_empty()));
     if hollow {
         let sample = Sample::Point { colour: "#444444".into(), shape: Shape::Circle, hollow: true };

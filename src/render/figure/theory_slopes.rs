@@ -188,7 +188,7 @@ fn draw(tables: &Tables, _: &Settings) -> Drawn {
     let ours = if told.is_empty() {
         "No theory check is part of this profile.".into()
     } else {
-        format!("Here the slopes are: {}.", told.join("; "))
+        format!("Here the log-log slopes, from 8 loops or layers on, are: {}.", told.join("; "))
     };
     Drawn { chart, ours }
 }
@@ -199,47 +199,48 @@ fn named(model: &str) -> &'static str {
 
 fn draw_panel(table: &Table, panel: &Panel, title: String, told: &mut Vec<String>) -> Cell {
     let mut plot = Plot::new(title.clone(), Axis::log2(panel.x.1), Axis::log10(panel.y));
-    let mut anchor: Option<(f64, f64)> = None;
-    let mut layers = Vec::new();
-    let mut last: f64 = 1.0;
+    let mut ends: Vec<(f64, f64)> = Vec::new();
     for (at, line) in panel.lines.iter().enumerate() {
         let found = collect(table, panel.check, panel.metric, panel.x.0, line);
-        if found.is_empty() {
-            continue;
-        }
+        let points = means(&found);
+        let Some(end) = points.last().copied() else { continue };
         let (colour, shape) = look(at);
         let name = crate::render::chart::text::plain(&line.name);
         let axis = if panel.x.1.starts_with("loop") { "N" } else { "L" };
-        add_curve(&mut layers, &found, colour, shape, 2.3, &|x| format!("{} {name}, {axis} = {x}", panel.check), true);
+        add_curve(&mut plot.layers, &found, colour, shape, 2.3, &|x| format!("{} {name}, {axis} = {x}", panel.check), true);
         if panel.check == "T7" {
-            // The prediction beside the measurement.
-            let predicted = collect(table, "T7", "energy_predicted", panel.x.0, line);
-            let points = means(&predicted);
-            layers.push(Layer::Line { points, colour: colour.into(), width: 1.0, dash: Some("1.5 2.5"), tip: None });
-        }
-        let points = means(&found);
-        anchor = anchor.or(points.first().copied());
-        last = points.iter().map(|(x, _)| *x).fold(last, f64::max);
-        if let Some(slope) = log_slope(&points) {
+            let predicted = means(&collect(table, "T7", "energy_predicted", panel.x.0, line));
+            let off = points.iter().zip(&predicted).map(|((_, have), (_, want))| (have / want - 1.0).abs()).fold(0.0, f64::max);
+            told.push(format!("T7 {name} within {:.0}% of the prediction", 100.0 * off));
+            plot.add(Layer::Line { points: predicted, colour: colour.into(), width: 1.0, dash: Some("1.5 2.5"), tip: None });
+        } else if let Some(slope) = tail_slope(&points) {
             told.push(format!("{} {name} {}", panel.check, signed(slope)));
         }
+        ends.push(end);
         let sample = Sample::Line { colour: colour.into(), shape: Some(shape), dash: None };
         plot.keys.push(Key { sample, label: line.name.clone() });
     }
-    if layers.is_empty() {
+    if plot.layers.is_empty() {
         return nothing(title, format!("Check {} is not part of this profile.", panel.check));
     }
-    if let (Some((first, value)), true) = (anchor, last > 1.0) {
-        // References start at one loop; where the data start later, they pass through the first point.
-        for (slope, label) in panel.references {
-            plot.layers.extend(references(value / first.powf(*slope), last, &[(*slope, *label)]));
+    // The laws hold for many loops: each reference goes through the end of its curve.
+    for (at, (slope, label)) in panel.references.iter().enumerate() {
+        let (last, value) = ends[at.min(ends.len() - 1)];
+        if last > 1.0 {
+            let label = if *slope == 0.0 { "" } else { label };
+            plot.layers.extend(references(value / last.powf(*slope), last, &[(*slope, label)]));
         }
     }
-    plot.layers.extend(layers);
     plot.keys_at = panel.corner;
     let (low, high) = plot.y_range();
     // Room for the legend above the curves.
-    let lift = 10f64.powf((high / low).log10() * 0.115 * plot.keys.len() as f64);
+    let lift = 10f64.powf((high / low).log10() * 0.105 * plot.keys.len() as f64);
     plot.y.range = Some((low, high * lift));
     Cell::Plot(plot)
+}
+
+/// The slope from 8 on, where the laws hold; of all points where there are few.
+fn tail_slope(points: &[(f64, f64)]) -> Option<f64> {
+    let tail: Vec<(f64, f64)> = points.iter().copied().filter(|(x, _)| *x >= 8.0).collect();
+    log_slope(if tail.len() >= 3 { &tail } else { points })
 }
