@@ -5,7 +5,7 @@ mod corpus;
 mod fetch;
 mod tokenize;
 mod tokenizer;
-mod train;
+pub mod train;
 
 use std::path::Path;
 
