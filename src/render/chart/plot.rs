@@ -95,10 +95,12 @@ pub enum Layer {
         colour: String,
         tip: String,
     },
-    /// A run that has no value: a cross at the top edge, the `slot`-th beside others of the same x.
+    /// Something that has no place on the axis: a cross for no value, another shape for one beyond it. At the top edge, `slot`
+    /// places right of x.
     Above {
         x: f64,
         slot: f64,
+        shape: Shape,
         colour: String,
         tip: String,
     },
