@@ -212,7 +212,10 @@ fn theory() -> Table {
                     for (metric, value) in
                         [("zeta", 1.0), ("theta", 0.3), ("sharpness", 0.5), ("sharpness_low", 0.3), ("sharpness_high", 0.9)]
                     {
-                        pen.write(at("T6", metric, value, "linear").at("variant", "random-sign").at("eta", eta));
+                        for variant in ["random-sign", "adam", "adam-normalised"] {
+                            let value = if variant == "random-sign" { value } else { 0.8 * value };
+                            pen.write(at("T6", metric, value, "linear").at("variant", variant).at("eta", eta).at("step", 1i64));
+                        }
                     }
                 }
             }
@@ -236,7 +239,7 @@ fn theory() -> Table {
                         pen.write(at("branch_ratio", ratio));
                         pen.write(at("branch_energy", ratio * depth as f64 * (n * n) as f64));
                     }
-                    for (variant, slope) in [("coherent", 0.5), ("random-sign", 0.0)] {
+                    for (variant, slope) in [("coherent", 0.5), ("random-sign", 0.0), ("adam", 0.5)] {
                         let row = of("T10", "update_per_eta", 0.5 * (depth as f64).powf(slope))
                             .at("model", model)
                             .at("variant", variant);

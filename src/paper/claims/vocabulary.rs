@@ -73,6 +73,7 @@ const THEORY: &[&str] = &[
     "replacement_constant",
     "drift_constant",
     "update_scale",
+    "coherence",
     "jacobian_norm",
 ];
 
