@@ -142,18 +142,18 @@ impl Job<'_> {
         let mut parts = parts.into_iter();
         let tasks: Vec<Vec<Part>> =
             (0..groups).map(|_| parts.by_ref().take(per_group).collect::<Vec<_>>()).filter(|g| !g.is_empty()).collect();
-        let group = |parts: Vec<Part>| {
-            let mut own = scratch::zeros(len);
+        // Lent to the tasks by this thread: a buffer goes back to the thread that drops it.
+        let mut sums: Vec<scratch::Buffer> = tasks.iter().map(|_| scratch::zeros(len)).collect();
+        let group = |(parts, own): (Vec<Part>, &mut scratch::Buffer)| {
             for part in parts {
-                self.unit(part, Totals::inside(&mut own, sizes));
+                self.unit(part, Totals::inside(own, sizes));
             }
-            own
         };
-        let sums: Vec<scratch::Buffer> = if rayon::current_num_threads() > 1 {
-            tasks.into_par_iter().with_max_len(1).map(group).collect()
+        if rayon::current_num_threads() > 1 {
+            tasks.into_par_iter().zip(&mut sums).with_max_len(1).for_each(group);
         } else {
-            tasks.into_iter().map(group).collect()
-        };
+            tasks.into_iter().zip(&mut sums).for_each(group);
+        }
         let mut at = 0;
         for total in totals.each() {
             for sum in &sums {
@@ -217,20 +217,19 @@ impl Job<'_> {
             weight_gradient(n, dy, &active, totals.down, scale, all(d, f));
         }
         let mut dmixed = scratch::take(n * d);
-        let gain = {
+        let mut gains = scratch::zeros(n.div_ceil(rows) * d);
+        {
             let (middle, inverse, dgate_up) = (&saved.middle, &saved.inverse[1], &saved.gate_up);
             let pieces = normed.par_chunks_mut(rows * d).zip(dmixed.par_chunks_mut(rows * d)).zip(dy.par_chunks_mut(rows * d));
-            let pieces =
-                pieces.zip(dgate_up.par_chunks(rows * 2 * f)).zip(middle.par_chunks(rows * d).zip(inverse.par_chunks(rows)));
-            pieces.map(|((((normed, dmixed), dy), dgate_up), (middle, inverse))| {
-                let mut gain = scratch::zeros(d);
+            let pieces = pieces.zip(gains.par_chunks_mut(d).zip(dgate_up.par_chunks(rows * 2 * f)));
+            let pieces = pieces.zip(middle.par_chunks(rows * d).zip(inverse.par_chunks(rows)));
+            pieces.for_each(|((((normed, dmixed), dy), (gain, dgate_up)), (middle, inverse))| {
                 math::rms_norm_again(middle, self.gains[1], inverse, normed);
-                self.through_gate_up(dgate_up, middle, inverse, dy, &mut gain);
+                self.through_gate_up(dgate_up, middle, inverse, dy, gain);
                 self.through_attention_out(dy, dmixed);
-                gain
-            })
-        };
-        add_in_order(totals.mlp_norm, gain.collect());
+            });
+        }
+        add_in_order(totals.mlp_norm, &gains);
         weight_gradient(n, &saved.gate_up, &normed, totals.gate_up, 1.0, all(2 * f, d));
         weight_gradient(n, dy, &saved.mixed, totals.attention_out, scale, all(d, d));
         let mut dqkv = scratch::take(n * 3 * d);
@@ -241,14 +240,13 @@ impl Job<'_> {
         });
         drop(timed);
         let pieces = normed.par_chunks_mut(rows * d).zip(dy.par_chunks_mut(rows * d)).zip(dqkv.par_chunks(rows * 3 * d));
-        let pieces = pieces.zip(x.par_chunks(rows * d).zip(saved.inverse[0].par_chunks(rows)));
-        let gain = pieces.map(|(((normed, dy), dqkv), (x, inverse))| {
-            let mut gain = scratch::zeros(d);
+        gains.fill(0.0);
+        let pieces = pieces.zip(gains.par_chunks_mut(d).zip(x.par_chunks(rows * d).zip(saved.inverse[0].par_chunks(rows))));
+        pieces.for_each(|(((normed, dy), dqkv), (gain, (x, inverse)))| {
             math::rms_norm_again(x, self.gains[0], inverse, normed);
-            self.through_qkv(dqkv, x, inverse, dy, &mut gain);
-            gain
+            self.through_qkv(dqkv, x, inverse, dy, gain);
         });
-        add_in_order(totals.attention_norm, gain.collect());
+        add_in_order(totals.attention_norm, &gains);
         weight_gradient(n, &dqkv, &normed, totals.qkv, 1.0, all(3 * d, d));
     }
 
@@ -299,8 +297,9 @@ fn weight_gradient(rows: usize, dy: &[f32], x: &[f32], total: &mut [f32], factor
     multiply(total, inner, Start::Out, View::new(dy, rows, outer).t(), &x, factor, workers);
 }
 
-fn add_in_order(total: &mut [f32], parts: Vec<scratch::Buffer>) {
-    for part in parts {
-        math::add_scaled(total, &part, 1.0);
+/// total += each of the parts, which are as long as it and lie one after another.
+fn add_in_order(total: &mut [f32], parts: &[f32]) {
+    for part in parts.chunks_exact(total.len()) {
+        math::add_scaled(total, part, 1.0);
     }
 }

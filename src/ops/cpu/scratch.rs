@@ -13,7 +13,8 @@ pub struct Buffer {
     len: usize,
 }
 
-/// A buffer of this length with arbitrary content.
+/// A buffer of this length with arbitrary content. It goes back to the thread that drops it: take and drop on one thread, and lend
+/// to others in between, or their lists grow.
 pub fn take(len: usize) -> Buffer {
     let numbers = FREE.with_borrow_mut(|free| {
         // The smallest that is long enough, or else the longest, which then grows.

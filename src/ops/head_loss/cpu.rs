@@ -190,8 +190,9 @@ impl<'a> Head<'a> {
         let (width, len) = (self.width, dtable.len());
         let rows = targets.len().div_ceil(GROUPS).next_multiple_of(piece);
         let shared = Shared::new(dh);
-        let group = |group: usize| -> (f64, Buffer) {
-            let mut own = scratch::zeros(len);
+        // Lent to the tasks by this thread: a buffer goes back to the thread that drops it.
+        let mut sums: Vec<Buffer> = (0..GROUPS).map(|_| scratch::zeros(len)).collect();
+        let group = |(group, own): (usize, &mut Buffer)| -> f64 {
             let (first, end) = ((group * rows).min(targets.len()), ((group + 1) * rows).min(targets.len()));
             let mut total = 0.0;
             for start in (first..end).step_by(piece) {
@@ -201,19 +202,19 @@ impl<'a> Head<'a> {
                 let h = &h[start * width..end * width];
                 let (part, dlogits) = self.piece(h, &targets[start..end], dh, Workers::One);
                 total += part;
-                add_to_table(&dlogits, h, end - start, &mut own, 1.0, Workers::One);
+                add_to_table(&dlogits, h, end - start, own, 1.0, Workers::One);
             }
-            (total, own)
+            total
         };
-        let parts: Vec<(f64, Buffer)> = if rayon::current_num_threads() > 1 {
-            (0..GROUPS).into_par_iter().with_max_len(1).map(group).collect()
+        let totals: Vec<f64> = if rayon::current_num_threads() > 1 {
+            sums.par_iter_mut().enumerate().with_max_len(1).map(group).collect()
         } else {
-            (0..GROUPS).map(group).collect()
+            sums.iter_mut().enumerate().map(group).collect()
         };
-        for (_, part) in &parts {
-            math::add_scaled(dtable, part, 1.0);
+        for sum in &sums {
+            math::add_scaled(dtable, sum, 1.0);
         }
-        parts.iter().map(|(total, _)| total).sum()
+        totals.into_iter().sum()
     }
 }
 
