@@ -111,7 +111,7 @@ const tests = {
     await picture(page, "hover");
     await page.mouse.move(1, 1);
     assert.equal(await page.locator("#tip").isVisible(), false);
-    await page.locator("#figure-lr-step .paper").focus();
+    await page.locator("#figure-lr-step .sheet").focus();
     await page.keyboard.press("ArrowRight");
     await page.keyboard.press("ArrowRight");
     assert.equal(await page.locator("#tip").textContent(), "none, N = 2: 0.450");

@@ -164,7 +164,7 @@ fn figures(difference: &Difference, pair: &FigurePair) -> Markup {
             div {
                 h4 { (label) }
                 @match figure {
-                    Some(figure) => div .paper data-figure=(figure.name) tabindex="0" role="group" aria-label={ (figure.title) ", " (label) } { (PreEscaped(&figure.svg)) },
+                    Some(figure) => div .sheet data-figure=(figure.name) tabindex="0" role="group" aria-label={ (figure.title) ", " (label) } { (PreEscaped(&figure.svg)) },
                     None => p .quiet { "not drawn" },
                 }
             }

@@ -98,7 +98,7 @@ fn one(figure: &Figure, verdicts: &Verdicts) -> Markup {
     html! {
         figure id=(id) data-figure=(figure.name) {
             h3 { a .self href={ "#" (id) } { (figure.title) } }
-            div .paper tabindex="0" role="group" aria-label={ (figure.title) ", values by arrow keys" } { (PreEscaped(&figure.svg)) }
+            div .sheet tabindex="0" role="group" aria-label={ (figure.title) ", values by arrow keys" } { (PreEscaped(&figure.svg)) }
             figcaption {
                 @if !figure.caption.is_empty() { (figure.caption) " " }
                 @if !figure.claims.is_empty() { span .claims { "Claims: " (claim_links(verdicts, &figure.claims)) } }

@@ -102,16 +102,13 @@
     tip.style.left = Math.max(4, Math.min(x + 14, innerWidth - width - 8)) + "px";
     tip.style.top = Math.max(4, y + 18 + height > innerHeight ? y - height - 12 : y + 18) + "px";
   }
-  // The browser's own hint would lie over ours.
-  function bare(root) { for (const title of all(".mark[data-tip] > title", root)) title.remove(); }
-  bare(document);
   document.addEventListener("pointermove", (event) => {
     const mark = event.target.closest?.("[data-tip]");
     if (mark || (marked && event.pointerType !== "")) show(mark, event.clientX, event.clientY);
   }, { passive: true });
   document.addEventListener("scroll", () => show(null), { passive: true });
   document.addEventListener("keydown", (event) => {
-    const paper = event.target.closest?.(".paper");
+    const paper = event.target.closest?.(".sheet");
     if (!paper) return;
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -1e9, End: 1e9 }[event.key];
     if (event.key === "Escape") show(null);
@@ -124,11 +121,10 @@
     const box = next.getBoundingClientRect();
     show(next, box.right, box.bottom);
   });
-  document.addEventListener("focusout", (event) => { if (event.target.closest?.(".paper")) show(null); });
+  document.addEventListener("focusout", (event) => { if (event.target.closest?.(".sheet")) show(null); });
 
   globalThis.repro = { $, all, filter: () => {
     all(".chip").forEach((chip) => chip.setAttribute("aria-pressed", chosen.has(chip.dataset.verdict)));
-    bare(document);
     filter();
   } };
 })();

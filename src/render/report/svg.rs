@@ -31,6 +31,16 @@ const DRAWING: [&str; 25] = [
     "style",
 ];
 
+/// Letters that are right in a column of a paper are small on a screen.
+const ON_SCREEN: f64 = 1.5;
+
+fn natural_width(root: Node) -> Option<f64> {
+    let written = root.attribute("width").and_then(|width| width.trim_end_matches("px").parse().ok());
+    let width: f64 =
+        written.or_else(|| root.attribute("viewBox")?.split([' ', ',']).filter(|part| !part.is_empty()).nth(2)?.parse().ok())?;
+    width.is_finite().then_some(width)
+}
+
 /// The picture as an element of a page. `name` sets its ids apart, `alt` is read aloud.
 pub fn inline(text: &str, name: &str, alt: &str) -> Result<String, Error> {
     let document = Document::parse_with_options(text, ParsingOptions { allow_dtd: true, nodes_limit: 4_000_000 })?;
@@ -56,7 +66,7 @@ fn write(node: Node, name: &str, alt: Option<&str>, out: &mut String) {
     out.push_str(tag);
     for attribute in node.attributes() {
         let (key, value) = (attribute.name(), attribute.value());
-        if alt.is_some() && matches!(key, "aria-label" | "role" | "aria-labelledby") {
+        if alt.is_some() && matches!(key, "aria-label" | "role" | "aria-labelledby" | "width" | "height" | "style") {
             continue;
         }
         if let Some(value) = kept(key, value, name) {
@@ -71,11 +81,16 @@ fn write(node: Node, name: &str, alt: Option<&str>, out: &mut String) {
         out.push_str(" role=\"img\" aria-label=\"");
         escape(alt, out);
         out.push('"');
+        if let Some(width) = natural_width(node) {
+            out.push_str(&format!(" style=\"width:{:.1}rem\"", width * ON_SCREEN / 16.0));
+        }
     }
     out.push('>');
     for child in node.children() {
-        if alt.is_some() && child.has_tag_name("title") {
-            // The root's title would show as a hint over the whole picture; the label says the same.
+        // The root's title would show as a hint over the whole picture, and its label says the same; a mark's says what its
+        // `data-tip` says.
+        let said = alt.is_some() || node.attribute("data-tip").is_some();
+        if said && child.tag_name().name() == "title" {
             continue;
         }
         if tag == "style" {
@@ -145,14 +160,15 @@ mod tests {
             viewBox="0 0 1 1" onload="alert(1)"><script>alert(2)</script><foreignObject><p>x</p></foreignObject>
             <image href="http://evil/x.png"/><a href="https://evil/"><text>gone</text></a>
             <defs><clipPath id="c"><rect width="1"/></clipPath></defs><use xlink:href="#c"/><use xlink:href="http://evil/#c"/>
-            <circle class="mark" data-tip="a &lt;b&gt; &quot;c&quot;" clip-path="url(#c)" fill="url(http://evil/#f)" r="1"><title>N=1</title></circle></svg>"##;
+            <circle class="mark" data-tip="a &lt;b&gt; &quot;c&quot;" clip-path="url(#c)" fill="url(http://evil/#f)" r="1"><title>N=1</title></circle><rect width="1"><title>kept</title></rect></svg>"##;
         let out = inline(text, "energy", "an \"alt\"").unwrap();
         for gone in ["script", "alert", "http", "foreignObject", "image", "gone", "xmlns"] {
             assert!(!out.contains(gone), "{gone} in {out}");
         }
         assert!(out.contains(r#"id="energy-c""#) && out.contains(r#"clip-path="url(#energy-c)""#), "{out}");
         assert!(out.contains(r##"<use href="#energy-c">"##), "{out}");
-        assert!(out.contains(r#"data-tip="a &lt;b&gt; &quot;c&quot;""#) && out.contains("<title>N=1</title>"), "{out}");
+        assert!(out.contains(r#"data-tip="a &lt;b&gt; &quot;c&quot;""#) && out.contains("<title>kept</title>"), "{out}");
+        assert!(!out.contains("<title>N=1</title>") && out.contains("style=\"width:0.1rem\""), "{out}");
         assert!(out.contains(r#"role="img" aria-label="an &quot;alt&quot;""#), "{out}");
     }
 
