@@ -190,7 +190,11 @@ impl Kind for Tables {
 
 /// The depths of both settings as columns: `paper L=12`, `this profile L=2`.
 fn depth_columns(both: &[Params]) -> Vec<Column> {
-    let of = |one: &Params| one.all_depths().map(|depth| Column::right(format!("{} L={depth}", one.name))).collect::<Vec<_>>();
+    let of = |one: &Params| {
+        one.all_depths()
+            .map(|depth| Column::right(format!("{} L={depth}", if one.name == "paper" { "paper" } else { "here" })))
+            .collect::<Vec<_>>()
+    };
     both.iter().flat_map(of).collect()
 }
 
@@ -326,14 +330,9 @@ fn parameterization(both: &[Params]) -> Result<Sheet, String> {
     add(false, "Transformer hidden LR", eta_depth(), at_depths(both, lr(Role::Hidden)))?;
     add(false, "Transformer hidden bias LR", eta_depth(), at_depths(both, words("no biases")))?;
     add(false, "Transformer hidden AdamW weight decay", Entry::formula("\\omega_0", "ω₀"), at_depths(both, decay))?;
-    let attention = Entry::formula(
-        "x_{n,\\ell}+\\lambda N^{-1}m_L^{-1/2}\\,\\mathrm{Attn}(\\mathrm{LN}(x_{n,\\ell}))",
-        "x + λ N^-1 m_L^-1/2 Attn(LN(x))",
-    );
-    let mlp = Entry::formula(
-        "z_{n,\\ell}+\\lambda N^{-1}m_L^{-1/2}\\,\\mathrm{MLP}(\\mathrm{LN}(z_{n,\\ell}))",
-        "z + λ N^-1 m_L^-1/2 MLP(LN(z))",
-    );
+    let attention =
+        Entry::formula("x+\\lambda N^{-1}m_L^{-1/2}\\,\\mathrm{Attn}(\\mathrm{LN}(x))", "x + λ N^-1 m_L^-1/2 Attn(LN(x))");
+    let mlp = Entry::formula("z+\\lambda N^{-1}m_L^{-1/2}\\,\\mathrm{MLP}(\\mathrm{LN}(z))", "z + λ N^-1 m_L^-1/2 MLP(LN(z))");
     add(true, "Attention residual branch", attention, at_depths(both, branch))?;
     add(false, "MLP residual branch", mlp, at_depths(both, branch))?;
     add(true, "Final-LN init. variance", sigma(), at_depths(both, std_of(Role::FinalNorm)))?;

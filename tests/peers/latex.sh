@@ -10,7 +10,7 @@ need() { command -v "$1" >/dev/null || { echo "skipped: $2, because there is no 
 
 if need pdflatex "LaTeX tables" texlive-latex-recommended; then
     {
-        printf '\\documentclass[twocolumn]{article}\n\\usepackage[utf8]{inputenc}\n\\usepackage{booktabs,array}\n'
+        printf '\\documentclass[twocolumn]{article}\n\\usepackage[utf8]{inputenc}\n\\usepackage{booktabs,array,graphicx}\n'
         printf '\\usepackage[margin=1cm]{geometry}\n\\begin{document}\n'
         for table in "$out"/tables/*.tex; do printf '\\input{%s}\\clearpage\n' "$table"; done
         printf '\\end{document}\n'

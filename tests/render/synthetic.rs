@@ -136,6 +136,6 @@ pub fn write(table: &Table, path: &std::path::Path) {
         }
         if let Some(lr) = row.lr { full.at("lr", lr) } else { full }
     };
-    let whole = Whole { rows: table.rows.iter().map(full).collect() };
+    let whole = Whole { name: String::new(), rows: table.rows.iter().map(full).collect() };
     whole.write_parquet(path).unwrap();
 }

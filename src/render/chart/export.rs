@@ -57,9 +57,11 @@ impl Drawing {
     }
 
     pub fn pdf(&self) -> Result<Vec<u8>, ExportError> {
+        let wrong = |message: String| ExportError::Pdf { name: self.name.clone(), message };
         let page = svg2pdf::PageOptions { dpi: UNITS_PER_INCH };
-        svg2pdf::to_pdf(&self.tree, svg2pdf::ConversionOptions::default(), page)
-            .map_err(|error| ExportError::Pdf { name: self.name.clone(), message: error.to_string() })
+        let made = svg2pdf::to_pdf(&self.tree, svg2pdf::ConversionOptions::default(), page);
+        let made = made.map_err(|error| wrong(error.to_string()))?;
+        super::pdf::ordered(&made).ok_or_else(|| wrong("its objects cannot be put in order".to_string()))
     }
 
     /// The largest rectangle that anything is drawn in: left, top, right, bottom.

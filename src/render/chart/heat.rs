@@ -16,7 +16,7 @@ pub struct Heat {
     pub columns: Vec<String>,
     pub x_label: String,
     pub y_label: String,
-    /// By row, then column. Nothing is drawn where there is no value.
+    /// By row, then column. A cell without a value is pale grey, one whose value is not a number darker.
     pub values: Vec<Vec<Option<f64>>>,
     /// What a cell says when pointed at, by row and column.
     pub tips: Vec<Vec<String>>,
@@ -88,9 +88,12 @@ impl Heat {
         ));
         for (r, row) in self.values.iter().enumerate() {
             for (c, value) in row.iter().enumerate() {
-                let Some(value) = value else { continue };
                 let (wide, high) = (if c + 1 < columns { "1.06" } else { "1" }, if r + 1 < rows { "1.06" } else { "1" });
-                let fill = if value.is_finite() { self.map.hex(self.part(*value)) } else { "#bdbdbd".to_string() };
+                let fill = match value {
+                    Some(value) if value.is_finite() => self.map.hex(self.part(*value)),
+                    Some(_) => "#bdbdbd".to_string(),
+                    None => "#ececec".to_string(),
+                };
                 let back = format!("-{wide}");
                 svg.mark(&format!("path d=\"M{c} {r}h{wide}v{high}h{back}z\" fill=\"{fill}\""), &self.tips[r][c]);
             }
@@ -120,7 +123,7 @@ impl Heat {
                 let show = |value: &Option<f64>| match value {
                     Some(value) if value.is_finite() => trim_zero(format!("{value:.digits$}")),
                     Some(_) => "div.".to_string(),
-                    None => String::new(),
+                    None => "–".to_string(),
                 };
                 row.iter().map(show).collect()
             })

@@ -6,6 +6,7 @@ pub mod colour;
 pub mod export;
 pub mod heat;
 pub mod layout;
+pub mod pdf;
 pub mod plot;
 pub mod svg;
 pub mod text;

@@ -6,6 +6,7 @@ use crate::render::chart::axis::plain_number;
 use crate::render::chart::colour::{QUALITATIVE, ordered};
 use crate::render::chart::{Cell, Dot, Layer, Ramp, Shape};
 use crate::render::statistics::{Mean, mean};
+use crate::render::table::significant;
 use crate::render::tidy::{Row, Table};
 
 /// The rules of the diagnostics with the factor each gives.
@@ -45,7 +46,7 @@ pub fn with_sem(found: Mean) -> String {
     if found.count < 2 {
         plain_number(found.mean)
     } else {
-        format!("{} ± {} ({} seeds)", plain_number(found.mean), plain_number(found.sem), found.count)
+        format!("{} ± {} ({} seeds)", plain_number(found.mean), significant(found.sem, 2), found.count)
     }
 }
 

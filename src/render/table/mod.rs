@@ -98,8 +98,19 @@ impl Sheet {
         }
     }
 
-    /// For `\input`: needs the packages booktabs and array.
+    /// For `\input`: needs the packages booktabs, array and graphicx. A table wider than the page is shrunk to it, a longer one is
+    /// continued in a second.
     pub fn latex(&self) -> String {
+        let running_text = self.columns.iter().any(|column| matches!(column.align, Align::Text(_)));
+        let per_page = if running_text { 12 } else { 48 };
+        let mut out = String::from("% needs \\usepackage{booktabs,array,graphicx}\n");
+        for from in (0..self.rows.len().max(1)).step_by(per_page) {
+            self.latex_part(&mut out, from, (from + per_page).min(self.rows.len()));
+        }
+        out
+    }
+
+    fn latex_part(&self, out: &mut String, from: usize, to: usize) {
         let environment = if self.wide { "table*" } else { "table" };
         let columns: String = self
             .columns
@@ -112,25 +123,26 @@ impl Sheet {
             })
             .collect();
         let line = |cells: Vec<&str>| format!("{} \\\\\n", cells.join(" & "));
-        let mut out = String::new();
-        let _ = writeln!(out, "% needs \\usepackage{{booktabs,array}}");
         let _ = writeln!(out, "\\begin{{{environment}}}[t]\n\\centering\n\\footnotesize\n\\setlength{{\\tabcolsep}}{{4pt}}");
+        out.push_str("\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n");
         let _ = writeln!(out, "\\begin{{tabular}}{{@{{}}{columns}@{{}}}}\n\\toprule");
         out.push_str(&line(self.columns.iter().map(|column| column.head.tex.as_str()).collect()));
         out.push_str("\\midrule\n");
-        for (at, row) in self.rows.iter().enumerate() {
-            if self.breaks.contains(&at) {
+        for (at, row) in self.rows.iter().enumerate().take(to).skip(from) {
+            if at > from && self.breaks.contains(&at) {
                 out.push_str("\\midrule\n");
             }
             out.push_str(&line(row.iter().map(|cell| cell.tex.as_str()).collect()));
         }
         if self.rows.is_empty() {
-            let _ =
-                writeln!(out, "\\multicolumn{{{}}}{{@{{}}l@{{}}}}{{nothing of this in this profile}} \\\\", self.columns.len());
+            let columns = self.columns.len();
+            let _ = writeln!(out, "\\multicolumn{{{columns}}}{{@{{}}l@{{}}}}{{nothing of this in this profile}} \\\\");
         }
-        let _ = writeln!(out, "\\bottomrule\n\\end{{tabular}}\n\\caption{{{}}}", tex(&self.caption));
-        let _ = writeln!(out, "\\label{{tab:{}}}\n\\end{{{environment}}}", self.name);
-        out
+        let (caption, label) = match from {
+            0 => (tex(&self.caption), format!("\n\\label{{tab:{}}}", self.name)),
+            _ => (format!("Table~\\ref{{tab:{}}}, continued.", self.name), String::new()),
+        };
+        let _ = writeln!(out, "\\bottomrule\n\\end{{tabular}}}}\n\\caption{{{caption}}}{label}\n\\end{{{environment}}}");
     }
 
     pub fn markdown(&self) -> String {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Column, Entry, Sheet, fixed, significant};
+use super::{Column, Entry, Sheet, fixed};
 use crate::render::figure::series::with_sem;
-use crate::render::figure::sweep::{Family, families, rate_text, reference_depth};
+use crate::render::figure::sweep::{Family, Point, families, rate_text, rates, reference_depth};
 use crate::render::statistics::mean;
 use crate::render::tidy::Tables;
 
@@ -125,39 +125,34 @@ fn difference(linear: &Family, sqrt: &Family, n: i64) -> String {
     }
 }
 
-/// Every point of the sweeps, for those who want to draw their own.
+/// Every point of the sweeps.
 pub fn sweep(tables: &Tables) -> Sheet {
+    let families = all(tables);
+    let rates = rates(families.iter());
+    let mut columns = vec![Column::left("rule"), Column::right("L"), Column::right("N")];
+    columns.extend(rates.iter().map(|rate| Column::right(format!("η₀ = {}", rate_text(*rate)))));
     let mut sheet = Sheet::new(
         "lr-sweep",
-        "Held-out loss at every learning rate (nats/token, mean and SEM over the seeds that finished).",
-        vec![
-            Column::left("rule"),
-            Column::right("L"),
-            Column::right("N"),
-            Column::right("η₀"),
-            Column::right("loss"),
-            Column::right("SEM"),
-            Column::right("seeds"),
-            Column::right("diverged"),
-        ],
+        "Held-out loss at every base learning rate (nats/token, mean ± SEM over the seeds that finished); where seeds diverged, how many.",
+        columns,
     );
-    for family in all(tables) {
+    sheet.wide = true;
+    for family in &families {
+        sheet.line();
         for (n, curve) in &family.curves {
-            sheet.line();
-            for point in &curve.points {
-                let found = point.mean();
-                sheet.push(vec![
-                    family.rule.clone().into(),
-                    family.depth.to_string().into(),
-                    n.to_string().into(),
-                    rate_text(point.lr).into(),
-                    found.map_or("—".to_string(), |found| fixed(found.mean, 4)).into(),
-                    found.map_or("—".to_string(), |found| significant(found.sem, 2)).into(),
-                    point.losses.len().to_string().into(),
-                    point.diverged().to_string().into(),
-                ]);
-            }
+            let mut row: Vec<Entry> = vec![family.rule.clone().into(), family.depth.to_string().into(), n.to_string().into()];
+            row.extend(rates.iter().map(|rate| Entry::new(curve.at(*rate).map_or("—".to_string(), shown))));
+            sheet.push(row);
         }
     }
     sheet
+}
+
+fn shown(point: &Point) -> String {
+    let loss = point.mean().map(|found| match found.count {
+        1 => fixed(found.mean, 4),
+        _ => format!("{} ± {}", fixed(found.mean, 4), fixed(found.sem, 4)),
+    });
+    let lost = (point.diverged() > 0).then(|| format!("{} of {} diverged", point.diverged(), point.losses.len()));
+    [loss, lost].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
