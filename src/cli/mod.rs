@@ -1,8 +1,10 @@
 //! The command line: what may be typed, which command answers, and with which exit code.
 
 mod accept;
+mod bench;
 mod cache;
 mod context;
+mod cost;
 mod curve;
 mod dag;
 mod data;
@@ -180,6 +182,8 @@ enum Command {
     Export(export::ExportArgs),
     /// Let a checkpoint write
     Generate(generate::GenerateArgs),
+    /// Measure how fast this machine trains
+    Bench(bench::Args),
     /// Look at documents and tokens
     Data(data::Args),
     /// Look at the machine and at what is installed
@@ -232,6 +236,7 @@ pub fn main() -> ExitCode {
         Command::Eval(args) => eval::run(&cli.global, &args),
         Command::Export(args) => export::run(&cli.global, &args),
         Command::Generate(args) => generate::run(&cli.global, &args),
+        Command::Bench(args) => bench::run(&cli.global, &args),
         Command::Data(args) => data::run(&cli.global, &args),
         Command::Doctor(args) => doctor::run(&cli.global, &args),
         Command::Schema(args) => schema::run(&args),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::context::Context;
+use super::cost::Costs;
 use super::human;
 use super::{CliError, Exit, Global, Which, print};
 use crate::engine::graph::Graph;
@@ -38,9 +39,11 @@ pub fn show(global: &Global, which: &Which, targets: &[String], force: bool) -> 
     let plan = planner.plan(&nodes)?;
     let remains = plan.iter().any(|(_, judged)| judged.standing != Standing::Cached);
     if global.json {
-        print(&as_json(&context.graph, &plan));
+        print(&as_json(&context.graph, &plan, &Costs::of_this_machine()));
     } else {
+        let costs = Costs::of_this_machine();
         print(&as_text(&context.graph, &plan));
+        print(&costs.as_text(&context.graph, &to_run(&plan)));
     }
     Ok(if remains { Exit::Remains } else { Exit::Ok })
 }
@@ -63,7 +66,15 @@ fn detail(graph: &Graph, standing: &Standing) -> String {
     }
 }
 
-fn as_json(graph: &Graph, plan: &[(usize, Judged)]) -> String {
+/// The nodes that are not done.
+fn to_run(plan: &[(usize, Judged)]) -> Vec<usize> {
+    plan.iter()
+        .filter(|(_, judged)| matches!(judged.standing, Standing::Run(_) | Standing::Waits(_)))
+        .map(|(at, _)| *at)
+        .collect()
+}
+
+fn as_json(graph: &Graph, plan: &[(usize, Judged)], costs: &Costs) -> String {
     let nodes: Vec<_> = plan
         .iter()
         .map(|(at, judged)| {
@@ -74,10 +85,15 @@ fn as_json(graph: &Graph, plan: &[(usize, Judged)]) -> String {
                 "standing": word(&judged.standing).replace(' ', "_"),
                 "why": detail(graph, &judged.standing),
                 "key": judged.key.as_ref().map(|key| key.digest.hex()),
+                "cost": costs.node(graph, *at),
             })
         })
         .collect();
-    format!("{}\n", serde_json::to_string_pretty(&json!({"profile": graph.profile, "nodes": nodes})).expect("plain data"))
+    let whole = json!({"stages": costs.stages(graph, &to_run(plan)), "basis": costs.basis()});
+    format!(
+        "{}\n",
+        serde_json::to_string_pretty(&json!({"profile": graph.profile, "nodes": nodes, "cost": whole})).expect("plain data")
+    )
 }
 
 /// Reasons shown for each stage and standing; a sweep of a thousand nodes does not need a thousand lines.

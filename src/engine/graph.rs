@@ -12,7 +12,7 @@ use super::config::locate::Seg;
 use super::config::raw::{Entries, RawFrom, RawInput, RawOverride, RawProfile, RawResources, RawStage, Tree};
 use super::config::template::{Scope, fill, fill_string};
 use super::config::{ConfigError, Project, Source, StageSource, check_inside, known};
-use super::kind::{Draft, Kind, Output, Registry};
+use super::kind::{Draft, Kind, Output, Registry, Threads};
 use super::resources::{Resources, parse_bytes, parse_seconds};
 
 /// A stage of the chosen profile.
@@ -377,7 +377,11 @@ impl Builder<'_> {
                     Some(value.as_u64().ok_or_else(|| self.at("seed", "`seed` must be a whole number, 0 or more"))?)
                 }
             };
-            let resources = self.resources(change.resources.as_ref().or(raw.resources.as_ref()), &names)?;
+            let wished = match kind.threads(&checked.params) {
+                Threads::One => 1,
+                Threads::All => super::resources::cores(),
+            };
+            let resources = self.resources(change.resources.as_ref().or(raw.resources.as_ref()), &names, wished)?;
             let node = Node {
                 id,
                 stage: stage_index,
@@ -545,16 +549,20 @@ impl Builder<'_> {
         Ok(Input { name: name.to_string(), mount, origin: Origin::Nodes(list) })
     }
 
-    fn resources(&self, raw: Option<&RawResources>, names: &Names) -> Result<Resources, ConfigError> {
-        let mut whole = Resources { threads: 1, memory_bytes: 0, gpus: 0 };
+    /// `wished`: the threads the kind wishes for, taken where none are given or `auto` is.
+    fn resources(&self, raw: Option<&RawResources>, names: &Names, wished: usize) -> Result<Resources, ConfigError> {
+        let mut whole = Resources { threads: wished, memory_bytes: 0, gpus: 0 };
         let Some(raw) = raw else { return Ok(whole) };
         let at = |field: &str, message: String| self.wrong(&["resources".into(), field.into()], false, message);
         let count = |field: &'static str, tree: &Option<Tree>| -> Result<Option<usize>, ConfigError> {
             let Some(Tree(value)) = tree else { return Ok(None) };
             let value = fill(value, names).map_err(|error| at(field, error.to_string()))?;
+            if field == "threads" && value == "auto" {
+                return Ok(None);
+            }
             value.as_u64().map(|count| Some(count as usize)).ok_or_else(|| at(field, format!("`{field}` must be a whole number")))
         };
-        whole.threads = count("threads", &raw.threads)?.unwrap_or(1).max(1);
+        whole.threads = count("threads", &raw.threads)?.unwrap_or(wished).max(1);
         whole.gpus = count("gpus", &raw.gpus)?.unwrap_or(0);
         if let Some(Tree(value)) = &raw.memory {
             let value = fill(value, names).map_err(|error| at("memory", error.to_string()))?;

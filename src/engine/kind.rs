@@ -39,6 +39,10 @@ pub trait Kind: Sync {
     fn schema(&self) -> schemars::Schema;
     /// Types, defaults and relations of the parameters; what comes back enters the key.
     fn check(&self, draft: &Draft) -> Result<Checked, ParamError>;
+    /// How many threads serve a node best, where the pipeline does not say.
+    fn threads(&self, _params: &Value) -> Threads {
+        Threads::One
+    }
     /// For a kind that only starts a program: that program. The runner then starts it itself, which saves a process.
     fn program(&self, _task: &Task) -> Option<std::process::Command> {
         None
@@ -48,6 +52,15 @@ pub trait Kind: Sync {
     fn code(&self) -> &'static Code {
         Code::of(self.name())
     }
+}
+
+/// What a kind wishes for a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// One, so that many nodes run side by side.
+    One,
+    /// All of the machine, one node after another.
+    All,
 }
 
 /// All kinds there are.

@@ -9,6 +9,7 @@
 
 pub mod adamw;
 pub mod attention;
+pub mod block;
 #[cfg(test)]
 mod check;
 pub mod cpu;
@@ -38,6 +39,7 @@ pub trait Backend:
     + attention::CausalAttention
     + feed_forward::FeedForward
     + residual::ResidualAdd
+    + block::TransformerBlock
     + embedding::Embedding
     + head_loss::HeadLoss
     + adamw::AdamW

@@ -2,6 +2,7 @@
 
 use super::config::DeviceChoice;
 use crate::ops::cpu::heap;
+pub use crate::ops::cpu::level::{Level, level};
 
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {

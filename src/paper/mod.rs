@@ -1,9 +1,11 @@
 //! The science: model, scaling rules, trainer, corpus, diagnostics, theory, claims. Knows nothing of the pipeline.
 
 pub mod batch;
+pub mod bench;
 pub mod checkpoint;
 pub mod claims;
 pub mod config;
+pub mod cost;
 pub mod data;
 pub mod device;
 pub mod evaluate;
@@ -18,6 +20,7 @@ pub mod random;
 pub mod scaling;
 pub mod schedule;
 pub mod sources;
+pub mod speed;
 pub mod stats;
 pub mod tensor_file;
 pub mod tensorboard;

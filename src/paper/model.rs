@@ -6,6 +6,7 @@ use super::config::{ModelConfig, Recompute, Sharing};
 use super::init;
 use super::scaling::{Role, Scaling};
 use crate::ops::attention::Heads;
+use crate::ops::block::{BlockShape, BlockWeights, attention_branch, mlp_branch};
 use crate::ops::recompute::{Segment, recompute};
 use crate::ops::rope::RopeTable;
 use crate::ops::{Backend, Ids, Matrix, take_grad};
@@ -26,27 +27,9 @@ pub(crate) fn device_error(error: impl std::fmt::Display) -> ModelError {
     ModelError::Device { what: error.to_string() }
 }
 
-/// What every block of a model shares besides weights.
-#[derive(Clone, Debug)]
-struct Shared<D: Backend> {
-    rope: RopeTable<D>,
-    heads: Heads,
-    norm_eps: f32,
-    branch_scale: f32,
-}
-
 /// One pre-norm block: attention and feed-forward, each added to the stream with the branch scale.
-#[derive(Clone, Debug)]
-pub struct Block<D: Backend> {
-    pub attention_norm: Matrix<D>,
-    /// (3D, D): rows of query, key, value
-    pub qkv: Matrix<D>,
-    pub attention_out: Matrix<D>,
-    pub mlp_norm: Matrix<D>,
-    /// (2F, D): rows of gate, up
-    pub gate_up: Matrix<D>,
-    pub down: Matrix<D>,
-}
+pub type Block<D> = BlockWeights<D>;
+type Shared<D> = BlockShape<D>;
 
 #[derive(Clone, Debug)]
 pub struct Model<D: Backend> {
@@ -133,7 +116,7 @@ impl<D: Backend> Model<D> {
 
     pub fn weights(&self) -> Vec<&Matrix<D>> {
         let mut all = vec![&self.embedding];
-        all.extend(self.blocks.iter().flat_map(Block::weights));
+        all.extend(self.blocks.iter().flat_map(block_weights));
         all.push(&self.final_norm);
         all
     }
@@ -258,13 +241,13 @@ impl<D: Backend> Model<D> {
         for n in 0..self.config.loops {
             for (layer, block) in self.visit(n).iter().enumerate() {
                 if eye.wants_branches() {
-                    let branch = block.attention_branch(h.clone(), &shared).map_err(device_error)?;
+                    let branch = attention_branch(h.clone(), block, &shared).map_err(device_error)?;
                     eye.branch(n + 1, layer, Branch::Attention, branch.as_vec());
                     let mid = D::residual_add(h.clone(), branch, shared.branch_scale).map_err(device_error)?;
-                    let branch = block.mlp_branch(mid, &shared).map_err(device_error)?;
+                    let branch = mlp_branch(mid, block, &shared).map_err(device_error)?;
                     eye.branch(n + 1, layer, Branch::Mlp, branch.as_vec());
                 }
-                h = block.run(h, &shared).map_err(device_error)?;
+                h = D::block(h, block, &shared).map_err(device_error)?;
             }
             eye.stream(n + 1, h.as_vec());
         }
@@ -294,28 +277,8 @@ pub fn split(batch: &Batch) -> (Vec<u32>, Vec<u32>) {
     (inputs, rows.flat_map(|row| &row[1..]).copied().collect())
 }
 
-impl<D: Backend> Block<D> {
-    fn weights(&self) -> [&Matrix<D>; 6] {
-        [&self.attention_norm, &self.qkv, &self.attention_out, &self.mlp_norm, &self.gate_up, &self.down]
-    }
-
-    fn attention_branch<T: Tape<f32, D>>(&self, h: Matrix<D, T>, shared: &Shared<D>) -> Result<Matrix<D, T>, D::Err> {
-        let x = D::rms_norm(h, &self.attention_norm, shared.norm_eps)?;
-        let x = D::causal_attention(D::linear(x, &self.qkv)?, &shared.rope, shared.heads)?;
-        D::linear(x, &self.attention_out)
-    }
-
-    fn mlp_branch<T: Tape<f32, D>>(&self, h: Matrix<D, T>, shared: &Shared<D>) -> Result<Matrix<D, T>, D::Err> {
-        D::feed_forward(D::rms_norm(h, &self.mlp_norm, shared.norm_eps)?, &self.gate_up, &self.down)
-    }
-
-    /// x + s * Attn(LN(x)), then z + s * MLP(LN(z)): the residual rows of Table "Depth-loop parameterization".
-    fn run<T: Tape<f32, D>>(&self, h: Matrix<D, T>, shared: &Shared<D>) -> Result<Matrix<D, T>, D::Err> {
-        let stream = h.retaped::<T>();
-        let h = D::residual_add(stream, self.attention_branch(h, shared)?, shared.branch_scale)?;
-        let stream = h.retaped::<T>();
-        D::residual_add(stream, self.mlp_branch(h, shared)?, shared.branch_scale)
-    }
+fn block_weights<D: Backend>(block: &Block<D>) -> [&Matrix<D>; 6] {
+    [&block.attention_norm, &block.qkv, &block.attention_out, &block.mlp_norm, &block.gate_up, &block.down]
 }
 
 /// Blocks one after another: a whole visit, or the piece of it which is recomputed together.
@@ -326,10 +289,10 @@ struct Stack<D: Backend> {
 
 impl<D: Backend> Segment<D> for Stack<D> {
     fn run<T: Tape<f32, D>>(&self, x: Matrix<D, T>) -> Result<Matrix<D, T>, D::Err> {
-        self.blocks.iter().try_fold(x, |h, block| block.run(h, &self.shared))
+        self.blocks.iter().try_fold(x, |h, block| D::block(h, block, &self.shared))
     }
 
     fn weights(&self) -> Vec<Matrix<D>> {
-        self.blocks.iter().flat_map(Block::weights).cloned().collect()
+        self.blocks.iter().flat_map(block_weights).cloned().collect()
     }
 }

@@ -12,7 +12,7 @@ mod theory;
 mod tidy;
 mod tokenize;
 mod tokenizer;
-mod train;
+pub mod train;
 pub mod verify;
 
 use std::path::Path;

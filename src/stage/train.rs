@@ -3,14 +3,14 @@
 use std::error::Error;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{check_inputs, own_outputs};
-use crate::engine::kind::{Checked, Draft, Kind, ParamError, Task, typed};
+use crate::engine::kind::{Checked, Draft, Kind, ParamError, Task, Threads, typed};
 use crate::engine::worker::ProgressFile;
 use crate::on_device;
 use crate::paper::checkpoint::Identity;
@@ -20,8 +20,9 @@ use crate::paper::config::{
 };
 use crate::paper::data::loader::{Loader, Order};
 use crate::paper::data::shards::Split;
-use crate::paper::device::{self, DeviceKind};
+use crate::paper::device::{self, DeviceKind, Level, level};
 use crate::paper::sources;
+use crate::paper::speed::Speed;
 use crate::paper::tidy::{self, ROWS};
 use crate::paper::trainer::{self, Inputs, TrainError};
 
@@ -129,15 +130,21 @@ impl Params {
     }
 }
 
+/// The run of a node, by its parameters after defaults, on random tokens: what costs and benchmarks need. None if they are not
+/// those of a training run.
+pub fn config_of(params: &serde_json::Value) -> Option<RunConfig> {
+    typed::<Params>(params).ok()?.run(None, 0, 1).ok()
+}
+
 /// Devices whose kernels sum in the same order, and so give the same bits.
 pub(super) fn numerics(device: DeviceKind) -> &'static str {
     match device {
         DeviceKind::Cuda => "cuda-f32",
-        #[cfg(target_arch = "x86_64")]
-        DeviceKind::Cpu if std::is_x86_feature_detected!("avx512f") => "x86_64-avx512-f32",
-        #[cfg(target_arch = "x86_64")]
-        DeviceKind::Cpu if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") => "x86_64-avx2-f32",
-        DeviceKind::Cpu => concat!(env!("REPRO_ARCH"), "-f32"),
+        DeviceKind::Cpu => match level() {
+            Level::Avx512 => "x86_64-avx512-f32",
+            Level::Avx2 => "x86_64-avx2-f32",
+            Level::Portable => concat!(env!("REPRO_ARCH"), "-f32"),
+        },
     }
 }
 
@@ -178,6 +185,15 @@ impl Kind for Train {
             outputs,
             numerics: numerics(device),
         })
+    }
+
+    fn threads(&self, params: &serde_json::Value) -> Threads {
+        static SPEED: OnceLock<Speed> = OnceLock::new();
+        let all = crate::engine::resources::cores();
+        match config_of(params) {
+            Some(config) if SPEED.get_or_init(Speed::load).prefers_all_threads(&config.model, all) => Threads::All,
+            _ => Threads::One,
+        }
     }
 
     fn run(&self, task: &Task) -> Result<(), Box<dyn Error + Send + Sync>> {

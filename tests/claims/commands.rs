@@ -120,7 +120,7 @@ fn people_get_a_page_of_eighty_columns_without_colour() {
     let expected = "\
 Your own
   grows      PASS          R grows like N
-                           measured 1 [1.000, 1.000]; paper: slope 1
+                           measured 1.000; paper: slope 1
   bounded    FAIL          R is bounded whatever N is, which is a long sentence
                            that has to be wrapped before it leaves the page on
                            its right
@@ -166,7 +166,7 @@ fn before_anything_ran_all_is_open_and_what_to_run_is_told() {
 #[test]
 fn what_is_done_is_judged_while_the_rest_is_missing() {
     let sandbox = Sandbox::new();
-    sandbox.ok(&["run", "runs/0", "runs/1"]);
+    sandbox.ok(&["run", "runs/seed0", "runs/seed1"]);
     let output = sandbox.repro(&["verify", "--json", "grows"]);
     let list: Vec<Value> = serde_json::from_str(&String::from_utf8(output.stdout).unwrap()).unwrap();
     assert_eq!((list[0]["verdict"].as_str(), list[0]["parts"][0]["seeds"].as_u64()), (Some("PASS"), Some(2)));
@@ -179,7 +179,7 @@ fn a_mistake_in_the_claims_ends_with_code_two_and_its_place() {
     sandbox.write("claims.yaml", &CLAIMS.replace("log R ~", "log RR ~"));
     let output = sandbox.repro(&["verify"]);
     assert_eq!(output.status.code(), Some(2));
-    let expected = "error: claims.yaml:8:38: unknown metric `RR` of table `study`; did you mean `R`?\n";
+    let expected = "error: claims.yaml:8:40: unknown metric `RR` of table `study`; did you mean `R`?\n";
     assert_eq!(String::from_utf8(output.stderr).unwrap(), expected);
 }
 

@@ -245,9 +245,13 @@ fn theory() -> Table {
                 }
             }
             for (beta, depth) in [0.05, 0.1, 0.2, 0.4].into_iter().flat_map(|beta| [4i64, 16, 64].map(|depth| (beta, depth))) {
-                for (metric, value) in [("replacement", beta * beta), ("drift", 0.3 * beta * beta), ("drift_constant", 0.3)] {
-                    pen.write(of("T9", metric, value).at("model", model).at("beta", beta).at("L", depth).at("N", 4i64));
-                }
+                let at = |metric: &str, value: f64| {
+                    of("T9", metric, value).at("model", model).at("beta", beta).at("L", depth).at("N", 4i64)
+                };
+                let variant = if beta * (depth as f64).sqrt() <= 1.0 { "small" } else { "large" };
+                pen.write(at("replacement", beta * beta).at("variant", variant));
+                pen.write(at("drift", 0.3 * beta * beta));
+                pen.write(at("drift_constant", 0.3));
             }
         }
         pen.rows.extend(exact);

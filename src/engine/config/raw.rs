@@ -85,7 +85,7 @@ pub struct RawStage {
 #[derive(Clone, Debug, Default, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RawResources {
-    /// CPU threads; 1 unless given.
+    /// CPU threads; absent or `auto`: what serves the kind best, 1 for most.
     pub threads: Option<Tree>,
     /// Memory, such as `512MiB` or `4GiB`.
     pub memory: Option<Tree>,

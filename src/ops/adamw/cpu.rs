@@ -1,5 +1,6 @@
 //! AdamW in place, one pass over weight, moments and gradient.
 
+use super::super::cpu::clock::{Part, span};
 use super::super::cpu::math;
 use super::super::cpu::view::as_mut_slice;
 use super::super::{Matrix, oracle};
@@ -20,6 +21,7 @@ impl AdamW for Cpu {
         if oracle::on() {
             return super::define(weight, moments, grads, step);
         }
+        let _timed = span(Part::AdamW);
         let grad: &[f32] = grads.get_or_alloc_mut(&*weight)?;
         let (weight, mean, square) = (as_mut_slice(weight), as_mut_slice(&mut moments.mean), as_mut_slice(&mut moments.square));
         if weight.len() > PIECE && rayon::current_num_threads() > 1 {
@@ -38,6 +40,7 @@ impl AdamW for Cpu {
         if oracle::on() {
             return super::define_sum_squares(weight, grads);
         }
+        let _timed = span(Part::GradNorm);
         let grad: &[f32] = grads.get_or_alloc_mut(weight)?;
         let partials: Vec<f64> = if grad.len() > PIECE && rayon::current_num_threads() > 1 {
             grad.par_chunks(PIECE).map(math::sum_squares).collect()

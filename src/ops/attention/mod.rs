@@ -1,7 +1,8 @@
 //! Causal self-attention of all heads, from the joint projection (query, key, value) to the joined heads.
 // B batch, T time, R = B*T rows, D width, H heads, K = D/H head width
 
-mod cpu;
+pub(super) mod cpu;
+pub(super) mod heads;
 
 use super::Matrix;
 use super::rope::{self, RopeTable};

@@ -1,58 +1,87 @@
-//! Vector arithmetic of the kernels: written so that the compiler vectorises it, compiled twice, for AVX2 and for any CPU.
-//! Both give the same bits: the order of every sum is fixed by 16 lanes and nothing is contracted into fused multiply-adds.
+//! Vector arithmetic of the kernels: written so that the compiler vectorises it, compiled for AVX-512, for AVX2 and for any CPU.
+//! The order of every sum is fixed by 16 lanes; multiply-adds are fused where the CPU can, so that results belong to a level.
 #![allow(unsafe_code)]
+
+use super::level::{Level, level};
 
 const LANES: usize = 16;
 
-/// Defines a function twice over one body and picks the AVX2 copy where the CPU has it.
+/// Defines a function once for every level over one body, in which `FUSED` says whether the CPU fuses multiply-adds.
 macro_rules! vectorised {
     ($(#[$doc:meta])* pub fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
         $(#[$doc])*
         #[allow(clippy::too_many_arguments)]
         pub fn $name($($arg: $ty),*) $(-> $ret)? {
             #[inline(always)]
-            #[allow(clippy::too_many_arguments)]
-            fn body($($arg: $ty),*) $(-> $ret)? $body
+            #[allow(clippy::too_many_arguments, clippy::extra_unused_type_parameters)]
+            fn body<const FUSED: bool>($($arg: $ty),*) $(-> $ret)? $body
 
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx2")]
-                #[allow(clippy::too_many_arguments)]
-                fn avx2($($arg: $ty),*) $(-> $ret)? {
-                    body($($arg),*)
+            match level() {
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx512 => {
+                    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
+                    #[allow(clippy::too_many_arguments)]
+                    fn avx512($($arg: $ty),*) $(-> $ret)? {
+                        body::<true>($($arg),*)
+                    }
+                    // SAFETY: the CPU has these, or the level would be another.
+                    unsafe { avx512($($arg),*) }
                 }
-                if std::arch::is_x86_feature_detected!("avx2") {
-                    // SAFETY: the CPU has AVX2, checked in the line above.
-                    return unsafe { avx2($($arg),*) };
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx2 => {
+                    #[target_feature(enable = "avx2,fma")]
+                    #[allow(clippy::too_many_arguments)]
+                    fn avx2($($arg: $ty),*) $(-> $ret)? {
+                        body::<true>($($arg),*)
+                    }
+                    // SAFETY: the CPU has these, or the level would be another.
+                    unsafe { avx2($($arg),*) }
                 }
+                _ => body::<false>($($arg),*),
             }
-            body($($arg),*)
         }
     };
+}
+
+/// a * b + c, rounded once if `FUSED`: without the instruction it would be a slow call.
+#[inline(always)]
+fn madd<const FUSED: bool>(a: f32, b: f32, c: f32) -> f32 {
+    if FUSED { a.mul_add(b, c) } else { a * b + c }
 }
 
 /// e^x to about one unit in the last place: x = n ln 2 + r, a polynomial in r, and n added to the exponent.
 /// Below -87 it is 0; above 88 it stays at e^88, where SiLU has long been flat and softmax never goes. NaN stays NaN.
 #[inline(always)]
-pub fn exp(x: f32) -> f32 {
+pub fn exp<const FUSED: bool>(x: f32) -> f32 {
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
     /// 1.5 * 2^23: adding it rounds to the nearest integer and leaves that integer in the lowest bits.
     const ROUND: f32 = 12_582_912.0;
+    let madd = madd::<FUSED>;
     let clamped = x.clamp(-87.0, 88.0);
-    let shifted = clamped * std::f32::consts::LOG2_E + ROUND;
+    let shifted = madd(clamped, std::f32::consts::LOG2_E, ROUND);
     let n = shifted - ROUND;
-    let r = clamped - n * LN2_HIGH - n * LN2_LOW;
+    let r = madd(-n, LN2_LOW, madd(-n, LN2_HIGH, clamped));
     // Taylor coefficients up to r^7: |r| <= ln 2 / 2, so the remainder is below 1e-8 of the value.
-    let p = 1.0 / 5040.0;
-    let p = p * r + 1.0 / 720.0;
-    let p = p * r + 1.0 / 120.0;
-    let p = p * r + 1.0 / 24.0;
-    let p = p * r + 1.0 / 6.0;
-    let p = p * r + 0.5;
-    let p = p * r * r + r + 1.0;
+    let p = madd(1.0 / 5040.0, r, 1.0 / 720.0);
+    let p = madd(p, r, 1.0 / 120.0);
+    let p = madd(p, r, 1.0 / 24.0);
+    let p = madd(p, r, 1.0 / 6.0);
+    let p = madd(p, r, 0.5);
+    let p = madd(p * r, r, r) + 1.0;
     let scale = f32::from_bits((shifted.to_bits() << 23).wrapping_add(1.0_f32.to_bits()));
     if x < -87.0 { 0.0 } else { p * scale }
+}
+
+/// 1 / x for x from 1 to e^88, to about one unit in the last place: a guess from the bits of x, and three steps of Newton, which
+/// take a third of the time of a division.
+#[inline(always)]
+fn inverse<const FUSED: bool>(x: f32) -> f32 {
+    let mut y = f32::from_bits(0x7ef3_11c3_u32.wrapping_sub(x.to_bits()));
+    for _ in 0..3 {
+        y = madd::<FUSED>(y, madd::<FUSED>(-x, y, 1.0), y);
+    }
+    y
 }
 
 #[inline(always)]
@@ -86,13 +115,6 @@ fn sum_of(len: usize, f: impl Fn(usize) -> f32) -> f32 {
 }
 
 vectorised! {
-    pub fn dot(a: &[f32], b: &[f32]) -> f32 {
-        let b = &b[..a.len()];
-        sum_of(a.len(), |i| a[i] * b[i])
-    }
-}
-
-vectorised! {
     /// out += factor * x
     pub fn add_scaled(out: &mut [f32], x: &[f32], factor: f32) {
         for (o, x) in out.iter_mut().zip(x) {
@@ -106,14 +128,6 @@ vectorised! {
     pub fn sum_scaled(out: &mut [f32], x: &[f32], y: &[f32], factor: f32) {
         for ((o, x), y) in out.iter_mut().zip(x).zip(y) {
             *o = x + factor * y;
-        }
-    }
-}
-
-vectorised! {
-    pub fn scale(x: &mut [f32], factor: f32) {
-        for x in x {
-            *x *= factor;
         }
     }
 }
@@ -133,25 +147,27 @@ vectorised! {
 }
 
 vectorised! {
-    /// dx += inverse * (g - xhat * mean(g * xhat)) with xhat = x * inverse and g = dy * gain.
-    pub fn rms_norm_rows_backward(x: &[f32], gain: &[f32], inverse: &[f32], dy: &[f32], dx: &mut [f32]) {
+    /// [`rms_norm_rows`] with the known inverse.
+    pub fn rms_norm_again(x: &[f32], gain: &[f32], inverse: &[f32], out: &mut [f32]) {
         let width = gain.len();
-        let rows = x.chunks_exact(width).zip(dy.chunks_exact(width)).zip(dx.chunks_exact_mut(width)).zip(inverse);
-        for (((x, dy), dx), &inverse) in rows {
-            let mean = sum_of(width, |i| dy[i] * gain[i] * x[i]) * inverse * inverse / width as f32;
+        for ((x, out), &inverse) in x.chunks_exact(width).zip(out.chunks_exact_mut(width)).zip(inverse) {
             for i in 0..width {
-                dx[i] += inverse * (dy[i] * gain[i] - x[i] * mean);
+                out[i] = x[i] * inverse * gain[i];
             }
         }
     }
 }
 
 vectorised! {
-    /// dgain += sum over rows of dy * xhat
-    pub fn rms_norm_gain_backward(x: &[f32], inverse: &[f32], dy: &[f32], dgain: &mut [f32]) {
-        let width = dgain.len();
-        for ((x, dy), &inverse) in x.chunks_exact(width).zip(dy.chunks_exact(width)).zip(inverse) {
+    /// dx += inverse * (g - xhat * mean(g * xhat)) with xhat = x * inverse and g = dy * gain; dgain += sum over rows of dy * xhat.
+    pub fn rms_norm_rows_backward(x: &[f32], gain: &[f32], inverse: &[f32], dy: &[f32], dx: &mut [f32], dgain: &mut [f32]) {
+        let width = gain.len();
+        let dgain = &mut dgain[..width];
+        let rows = x.chunks_exact(width).zip(dy.chunks_exact(width)).zip(dx.chunks_exact_mut(width)).zip(inverse);
+        for (((x, dy), dx), &inverse) in rows {
+            let mean = sum_of(width, |i| dy[i] * gain[i] * x[i]) * inverse * inverse / width as f32;
             for i in 0..width {
+                dx[i] += inverse * (dy[i] * gain[i] - x[i] * mean);
                 dgain[i] += dy[i] * x[i] * inverse;
             }
         }
@@ -164,27 +180,40 @@ vectorised! {
         for (gate_up, out) in gate_up.chunks_exact(2 * width).zip(out.chunks_exact_mut(width)) {
             let (gate, up) = gate_up.split_at(width);
             for i in 0..width {
-                out[i] = gate[i] / (1.0 + exp(-gate[i])) * up[i];
+                out[i] = gate[i] * inverse::<FUSED>(1.0 + exp::<FUSED>(-gate[i])) * up[i];
             }
         }
     }
 }
 
 vectorised! {
-    /// The gradient of (gate, up) from the gradient of silu(gate) * up.
-    pub fn swiglu_rows_backward(gate_up: &[f32], dy: &[f32], dgate_up: &mut [f32], width: usize) {
-        let rows = gate_up.chunks_exact(2 * width).zip(dy.chunks_exact(width)).zip(dgate_up.chunks_exact_mut(2 * width));
-        for ((gate_up, dy), dgate_up) in rows {
-            let (gate, up) = gate_up.split_at(width);
-            let (dgate, dup) = dgate_up.split_at_mut(width);
+    /// Rows of (gate, up) become their gradient, given that of silu(gate) * up, which becomes silu(gate) * up itself.
+    pub fn swiglu_rows_backward(gate_up: &mut [f32], active: &mut [f32], width: usize) {
+        for (gate_up, active) in gate_up.chunks_exact_mut(2 * width).zip(active.chunks_exact_mut(width)) {
+            let (gate, up) = gate_up.split_at_mut(width);
             for i in 0..width {
-                let sigmoid = 1.0 / (1.0 + exp(-gate[i]));
+                let sigmoid = inverse::<FUSED>(1.0 + exp::<FUSED>(-gate[i]));
                 let silu = gate[i] * sigmoid;
-                dup[i] = dy[i] * silu;
-                dgate[i] = dy[i] * up[i] * (sigmoid + silu * (1.0 - sigmoid));
+                let dy = active[i];
+                active[i] = silu * up[i];
+                gate[i] = dy * up[i] * madd::<FUSED>(silu, 1.0 - sigmoid, sigmoid);
+                up[i] = dy * silu;
             }
         }
     }
+}
+
+#[inline(always)]
+fn max_lanes(lanes: [f32; LANES]) -> f32 {
+    let mut lanes = lanes;
+    let mut half = LANES / 2;
+    while half > 0 {
+        for i in 0..half {
+            lanes[i] = if lanes[i + half] > lanes[i] { lanes[i + half] } else { lanes[i] };
+        }
+        half /= 2;
+    }
+    lanes[0]
 }
 
 #[inline(always)]
@@ -201,14 +230,23 @@ fn max_of(x: &[f32]) -> f32 {
 }
 
 vectorised! {
-    /// x <- softmax(x), in place; returns log(sum(exp(x))). A NaN among the scores makes everything NaN.
-    pub fn softmax(x: &mut [f32]) -> f32 {
+    /// x <- factor * softmax(x), in place; returns log(sum(exp(x))). A NaN among the scores makes everything NaN.
+    pub fn softmax_scaled(x: &mut [f32], factor: f32) -> f32 {
         let max = max_of(x);
-        for x in x.iter_mut() {
-            *x = exp(*x - max);
+        let mut lanes = [0.0; LANES];
+        let mut pieces = x.chunks_exact_mut(LANES);
+        for piece in &mut pieces {
+            for lane in 0..LANES {
+                piece[lane] = exp::<FUSED>(piece[lane] - max);
+                lanes[lane] += piece[lane];
+            }
         }
-        let sum = sum_of(x.len(), |i| x[i]);
-        let inverse = 1.0 / sum;
+        let mut sum = sum_lanes(lanes);
+        for x in pieces.into_remainder() {
+            *x = exp::<FUSED>(*x - max);
+            sum += *x;
+        }
+        let inverse = factor / sum;
         for x in x.iter_mut() {
             *x *= inverse;
         }
@@ -217,47 +255,114 @@ vectorised! {
 }
 
 vectorised! {
-    /// x <- exp(x - log_sum), the softmax whose normaliser is known.
-    pub fn softmax_known(x: &mut [f32], log_sum: f32) {
-        for x in x.iter_mut() {
-            *x = exp(*x - log_sum);
+    /// Rows of scores, `cols` apart, a multiple of 16; row i is query first + i and sees the keys up to itself. Scores become
+    /// exp(score - max), those of the future 0; `most` keeps the largest score of each row, `inverse` one over the sum.
+    pub fn softmax_causal(scores: &mut [f32], cols: usize, first: usize, most: &mut [f32], inverse: &mut [f32]) {
+        for (i, row) in scores.chunks_exact_mut(cols).enumerate() {
+            let seen = first + i + 1;
+            // Lanes of a piece that the query sees.
+            let left = |piece: usize| seen.saturating_sub(piece * LANES).min(LANES) as u32;
+            let mut lanes = [f32::NEG_INFINITY; LANES];
+            for (piece, x) in row.chunks_exact(LANES).take(seen.div_ceil(LANES)).enumerate() {
+                let left = left(piece);
+                for lane in 0..LANES {
+                    let x = if (lane as u32) < left { x[lane] } else { f32::NEG_INFINITY };
+                    lanes[lane] = if x > lanes[lane] { x } else { lanes[lane] };
+                }
+            }
+            let max = max_lanes(lanes);
+            let mut sums = [0.0; LANES];
+            for (piece, x) in row.chunks_exact_mut(LANES).enumerate() {
+                let left = left(piece);
+                if left == 0 {
+                    for lane in 0..LANES {
+                        x[lane] = 0.0;
+                    }
+                    continue;
+                }
+                for lane in 0..LANES {
+                    let weight = exp::<FUSED>(x[lane] - max);
+                    x[lane] = if (lane as u32) < left { weight } else { 0.0 };
+                    sums[lane] += x[lane];
+                }
+            }
+            most[i] = max;
+            inverse[i] = 1.0 / sum_lanes(sums);
         }
     }
 }
 
 vectorised! {
-    /// ds = p * (dp - sum(dp * p)), the backward of softmax, times `factor`; written over dp.
-    pub fn softmax_backward(p: &[f32], dp: &mut [f32], row_dot: f32, factor: f32) {
-        for (p, dp) in p.iter().zip(dp) {
-            *dp = p * (*dp - row_dot) * factor;
-        }
-    }
-}
-
-vectorised! {
-    /// Rows of one head, `stride` apart, to contiguous rows of K: pairs (i, i + K/2) turned by the angle of the row, or back
-    /// if `sign` is -1.
-    pub fn rotate_rows(x: &[f32], stride: usize, cos: &[f32], sin: &[f32], sign: f32, out: &mut [f32], head_width: usize) {
-        let half = head_width / 2;
-        for (t, out) in out.chunks_exact_mut(head_width).enumerate() {
-            let (x1, x2) = x[t * stride..][..head_width].split_at(half);
-            let (out1, out2) = out.split_at_mut(half);
-            let (cos, sin) = (&cos[t * half..][..half], &sin[t * half..][..half]);
-            for i in 0..half {
-                let (c, s) = (cos[i], sin[i] * sign);
-                out1[i] = x1[i] * c - x2[i] * s;
-                out2[i] = x2[i] * c + x1[i] * s;
+    /// Scores become p = exp(score - most) * inverse and dp becomes p * (dp - dot) * factor, the gradient of the score; both 0 for
+    /// the future. Rows as in [`softmax_causal`]; `saved` are most, inverse and dot of each row.
+    pub fn softmax_causal_backward(
+        scores: &mut [f32],
+        dscores: &mut [f32],
+        cols: usize,
+        first: usize,
+        saved: (&[f32], &[f32], &[f32]),
+        factor: f32,
+    ) {
+        for (i, (row, drow)) in scores.chunks_exact_mut(cols).zip(dscores.chunks_exact_mut(cols)).enumerate() {
+            let seen = first + i + 1;
+            let (most, inverse, dot) = (saved.0[i], saved.1[i], saved.2[i]);
+            for (piece, (p, dp)) in row.chunks_exact_mut(LANES).zip(drow.chunks_exact_mut(LANES)).enumerate() {
+                let from = piece * LANES;
+                if from >= seen {
+                    for lane in 0..LANES {
+                        p[lane] = 0.0;
+                        dp[lane] = 0.0;
+                    }
+                    continue;
+                }
+                let left = (seen - from).min(LANES) as u32;
+                for lane in 0..LANES {
+                    let kept = if (lane as u32) < left { inverse } else { 0.0 };
+                    let weight = exp::<FUSED>(p[lane] - most) * kept;
+                    p[lane] = weight;
+                    dp[lane] = weight * (dp[lane] - dot) * factor;
+                }
             }
         }
     }
 }
 
 vectorised! {
-    /// out += x for rows of K, `out` rows being `stride` apart.
-    pub fn add_rows(x: &[f32], out: &mut [f32], stride: usize, head_width: usize) {
-        for (t, x) in x.chunks_exact(head_width).enumerate() {
-            for (out, x) in out[t * stride..][..head_width].iter_mut().zip(x) {
-                *out += x;
+    /// Dot products of rows of K, which are `stride` apart on both sides.
+    pub fn row_dots(a: &[f32], b: &[f32], stride: usize, head_width: usize, dots: &mut [f32]) {
+        for (i, dot) in dots.iter_mut().enumerate() {
+            let (a, b) = (&a[i * stride..][..head_width], &b[i * stride..][..head_width]);
+            *dot = sum_of(head_width, |j| a[j] * b[j]);
+        }
+    }
+}
+
+#[inline(always)]
+fn rotate_pairs<const FUSED: bool>(first: &mut [f32], second: &mut [f32], cos: &[f32], sin: &[f32], sign: f32) {
+    for (((x1, x2), &c), &s) in first.iter_mut().zip(second).zip(cos).zip(sin) {
+        let s = s * sign;
+        let (old1, old2) = (*x1, *x2);
+        *x1 = old1 * c - old2 * s;
+        *x2 = old2 * c + old1 * s;
+    }
+}
+
+vectorised! {
+    /// The first `heads` heads of each row, rows being `stride` apart: pairs (i, i + K/2) turned by the angle of the row, or back
+    /// if `sign` is -1.
+    pub fn rotate(x: &mut [f32], stride: usize, cos: &[f32], sin: &[f32], sign: f32, heads: usize, head_width: usize) {
+        let half = head_width / 2;
+        for (t, row) in x.chunks_exact_mut(stride).enumerate() {
+            let (cos, sin) = (&cos[t * half..][..half], &sin[t * half..][..half]);
+            for head in row[..heads * head_width].chunks_exact_mut(head_width) {
+                let (first, second) = head.split_at_mut(half);
+                // The usual widths with a length the compiler knows: no loop, no rest.
+                match half {
+                    8 => rotate_pairs::<FUSED>(&mut first[..8], &mut second[..8], &cos[..8], &sin[..8], sign),
+                    16 => rotate_pairs::<FUSED>(&mut first[..16], &mut second[..16], &cos[..16], &sin[..16], sign),
+                    32 => rotate_pairs::<FUSED>(&mut first[..32], &mut second[..32], &cos[..32], &sin[..32], sign),
+                    _ => rotate_pairs::<FUSED>(first, second, cos, sin, sign),
+                }
             }
         }
     }
@@ -295,11 +400,12 @@ vectorised! {
         let len = p.len();
         let (m, v, g) = (&mut m[..len], &mut v[..len], &g[..len]);
         let (b1, b2) = betas;
+        let inverse_root = 1.0 / root;
         for i in 0..len {
             let grad = g[i] * grad_factor;
             m[i] = b1 * m[i] + (1.0 - b1) * grad;
             v[i] = b2 * v[i] + (1.0 - b2) * (grad * grad);
-            p[i] = p[i] * decay - step * (m[i] / (v[i].sqrt() / root + eps));
+            p[i] = p[i] * decay - step * (m[i] / (v[i].sqrt() * inverse_root + eps));
         }
     }
 }
@@ -308,25 +414,43 @@ vectorised! {
 mod tests {
     use super::*;
 
-    #[test]
-    fn exp_is_within_two_units_in_the_last_place() {
+    fn check_exp<const FUSED: bool>() {
         let mut worst = 0.0_f64;
         for i in -870_000..=880_000 {
             let x = i as f32 * 1e-4;
             let truth = f64::from(x).exp();
-            worst = worst.max((f64::from(exp(x)) - truth).abs() / truth);
+            worst = worst.max((f64::from(exp::<FUSED>(x)) - truth).abs() / truth);
         }
         assert!(worst < 2.0 * f64::from(f32::EPSILON), "relative error {worst}");
-        assert_eq!(exp(f32::NEG_INFINITY), 0.0);
-        assert_eq!(exp(f32::INFINITY), exp(88.0));
-        assert!(exp(f32::NAN).is_nan());
-        assert_eq!(exp(0.0), 1.0);
+        assert_eq!(exp::<FUSED>(f32::NEG_INFINITY), 0.0);
+        assert_eq!(exp::<FUSED>(f32::INFINITY), exp::<FUSED>(88.0));
+        assert!(exp::<FUSED>(f32::NAN).is_nan());
+        assert_eq!(exp::<FUSED>(0.0), 1.0);
+    }
+
+    #[test]
+    fn exp_is_within_two_units_in_the_last_place() {
+        check_exp::<false>();
+        check_exp::<true>();
+    }
+
+    #[test]
+    fn the_inverse_is_within_two_units_in_the_last_place() {
+        let mut x = 1.0_f32;
+        while x < 1.6e38 {
+            let truth = 1.0 / f64::from(x);
+            let error = (f64::from(inverse::<true>(x)) - truth).abs() / truth;
+            // Above 8e37 the inverse has no full precision.
+            assert!(error < 2.0 * f64::from(f32::EPSILON) || x > 8e37, "1 / {x}: {error}");
+            x *= 1.000_37;
+        }
+        assert!(inverse::<true>(f32::NAN).is_nan());
     }
 
     #[test]
     fn softmax_of_nan_is_nan() {
         let mut x = [1.0, f32::NAN, 2.0];
-        assert!(softmax(&mut x).is_nan());
+        assert!(softmax_scaled(&mut x, 1.0).is_nan());
         assert!(x[0].is_nan());
     }
 }

@@ -3,8 +3,6 @@
 
 use rayon::prelude::*;
 
-/// Rows per piece of a sum over rows.
-const SUM_ROWS: usize = 64;
 /// Elements below which one thread does it all.
 const PARALLEL_FROM: usize = 1 << 14;
 
@@ -46,27 +44,4 @@ pub fn for_rows2(a: &mut [f32], a_width: usize, b: &mut [f32], b_width: usize, f
     } else {
         f(0, a, b);
     }
-}
-
-/// total += sum over rows of what `f(first_row, end_row, partial)` adds to `partial`.
-pub fn sum_over_rows(total: &mut [f32], rows: usize, f: impl Fn(usize, usize, &mut [f32]) + Sync) {
-    let width = total.len();
-    let one = |i: usize| {
-        let mut partial = vec![0.0; width];
-        f(i * SUM_ROWS, ((i + 1) * SUM_ROWS).min(rows), &mut partial);
-        partial
-    };
-    let pieces = rows.div_ceil(SUM_ROWS);
-    let partials: Vec<Vec<f32>> =
-        if parallel(rows * width) { (0..pieces).into_par_iter().map(one).collect() } else { (0..pieces).map(one).collect() };
-    for partial in partials {
-        for (t, p) in total.iter_mut().zip(partial) {
-            *t += p;
-        }
-    }
-}
-
-/// Runs `f(i)` for every i below `n` and returns the results in order.
-pub fn map_tasks<R: Send>(n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
-    if n > 1 && rayon::current_num_threads() > 1 { (0..n).into_par_iter().map(f).collect() } else { (0..n).map(f).collect() }
 }

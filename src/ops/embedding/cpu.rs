@@ -1,5 +1,6 @@
 //! Copies rows forward, adds them back in token order, so that repeated tokens always sum in the same order.
 
+use super::super::cpu::clock::{Part, span};
 use super::super::cpu::math;
 use super::super::cpu::view::as_slice;
 use super::super::{Ids, Matrix, oracle, take_grad};
@@ -11,6 +12,7 @@ impl Embedding for Cpu {
         if oracle::on() {
             return super::define(ids, table, tape);
         }
+        let _timed = span(Part::Embedding);
         let mut tape = tape;
         let dev = table.device().clone();
         let (vocabulary, width) = *table.shape();
@@ -25,6 +27,7 @@ impl Embedding for Cpu {
             let table = table.clone();
             let y_ghost = y.ghost();
             tape.add_backward_op(move |grads| {
+                let _timed = span(Part::EmbeddingBackward);
                 let dy = take_grad!(grads, &y_ghost, &dev);
                 let dtable = grads.get_or_alloc_mut(&table)?;
                 for (&id, dy) in ids.iter().zip(dy.chunks_exact(width)) {

@@ -1,4 +1,5 @@
 //! Feed-forward as one op: keeps (gate, up) only and recomputes their product in backward, which is cheaper than storing it.
+//! Training runs it inside the block; this op is for looking at one branch.
 
 use super::super::cpu::view::as_slice;
 use super::super::cpu::{math, rows};
@@ -21,7 +22,7 @@ impl FeedForward for Cpu {
         let inner = down.shape().1;
         assert_eq!(*gate_up.shape(), (2 * inner, width), "feed_forward: gate_up is (2F, D)");
         assert_eq!(*down.shape(), (width, inner), "feed_forward: down is (D, F)");
-        let both = product::forward_new(as_slice(&x), as_slice(gate_up), n_rows, width, 2 * inner);
+        let mut both = product::forward_new(as_slice(&x), as_slice(gate_up), n_rows, width, 2 * inner);
         let active = activate(&both, n_rows, inner);
         let out = product::forward_new(&active, as_slice(down), n_rows, inner, width);
         drop(active);
@@ -31,17 +32,13 @@ impl FeedForward for Cpu {
             let y_ghost = y.ghost();
             tape.add_backward_op(move |grads| {
                 let dy = take_grad!(grads, &y_ghost, &dev);
-                let active = activate(&both, n_rows, inner);
-                product::backward_weight(&dy, &active, grads.get_or_alloc_mut(&down)?, n_rows, inner, width);
-                drop(active);
-                let dactive = product::backward_input_new(&dy, as_slice(&down), n_rows, inner, width);
-                drop(dy);
-                let mut dboth = vec![0.0; n_rows * 2 * inner];
-                rows::for_rows(&mut dboth, 2 * inner, |first, dboth| {
-                    let n = dboth.len() / (2 * inner);
-                    let (both, dactive) = (&both[first * 2 * inner..][..dboth.len()], &dactive[first * inner..][..n * inner]);
-                    math::swiglu_rows_backward(both, dactive, dboth, inner);
+                let mut active = product::backward_input_new(&dy, as_slice(&down), n_rows, inner, width);
+                rows::for_rows2(&mut both, 2 * inner, &mut active, inner, |_, both, active| {
+                    math::swiglu_rows_backward(both, active, inner);
                 });
+                let dboth = both;
+                product::backward_weight(&dy, &active, grads.get_or_alloc_mut(&down)?, n_rows, inner, width);
+                drop((dy, active));
                 product::backward_input(&dboth, as_slice(&gate_up), grads.get_or_alloc_mut(&x)?, n_rows, width, 2 * inner);
                 product::backward_weight(&dboth, as_slice(&x), grads.get_or_alloc_mut(&gate_up)?, n_rows, width, 2 * inner);
                 Ok(())

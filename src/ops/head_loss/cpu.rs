@@ -1,17 +1,44 @@
-//! Head and loss by chunks. One chunk: its gradient of the logits waits for backward. More: each chunk's gradients of h and
-//! of the table are finished while its logits are in cache, so that logits are computed once.
+//! Head and loss in pieces of rows: the gradients of h and of the table are finished while a piece's logits are in cache, so that
+//! logits are computed once and never kept.
+#![allow(unsafe_code)]
 
-use super::super::cpu::gemm::{View, matmul};
+use super::super::cpu::clock::{Part, span};
+use super::super::cpu::gemm::{Packed, Start, View, Workers, multiply};
+use super::super::cpu::scratch::{self, Buffer};
+use super::super::cpu::shared::Shared;
 use super::super::cpu::view::as_slice;
 use super::super::cpu::{math, rows};
-use super::super::{Matrix, Scalar, linear::cpu as product, oracle, take_grad};
-use super::HeadLoss;
+use super::super::{Matrix, Scalar, oracle, take_grad};
+use super::{HeadLoss, PIECE_ROWS};
 use dfdx::prelude::*;
+use rayon::prelude::*;
 
-/// What forward leaves to backward; all of it for an upstream gradient of one.
-enum Saved {
-    Logits(Vec<f32>),
-    Finished { dh: Vec<f32>, dtable: Vec<f32> },
+/// Tables of at most this many numbers: groups of rows, each with a gradient of its own, go through the head side by side.
+const GROUPED_TO: usize = 1 << 17;
+const GROUPS: usize = 4;
+/// Rows of a group that are in cache together.
+const GROUP_ROWS: usize = 128;
+
+/// Tables of more numbers are packed a part at a time: a packed copy of all of it would be the largest buffer of a step.
+const PACKED_TO: usize = 1 << 23;
+/// Words of such a part.
+const PART_WORDS: usize = 4096;
+
+/// What all pieces share.
+struct Head<'a> {
+    width: usize,
+    vocabulary: usize,
+    factor: f32,
+    table: View<'a>,
+    /// The table for h table^T, and for dlogits table, unless it is large.
+    packed: Option<(Packed<'a>, Packed<'a>)>,
+}
+
+/// What forward leaves to backward, for an upstream gradient of one.
+enum DTable {
+    /// Not begun: one piece held all rows, and these are their dlogits.
+    Logits(Buffer),
+    Finished(Buffer),
 }
 
 impl HeadLoss for Cpu {
@@ -25,65 +52,60 @@ impl HeadLoss for Cpu {
         if oracle::on() {
             return super::define(h, table, targets, factor, chunk);
         }
+        let timed = span(Part::HeadLoss);
         let (h, mut tape) = h.split_tape();
         let dev = h.device().clone();
         let (n_rows, width) = *h.shape();
         let vocabulary = table.shape().0;
         assert_eq!(n_rows, targets.len(), "head_loss: one target per row");
         assert!(chunk > 0 && targets.iter().all(|&t| t < vocabulary), "head_loss: targets are below the vocabulary");
-        let mut total = 0.0_f64;
-        let mut saved = Saved::Logits(Vec::new());
-        if T::OWNS_TAPE && n_rows > chunk {
-            saved = Saved::Finished { dh: vec![0.0; n_rows * width], dtable: vec![0.0; vocabulary * width] };
+        if !T::OWNS_TAPE {
+            let total: f64 = token_losses(&h, table, targets, chunk).into_iter().map(f64::from).sum();
+            return Ok(dev.try_tensor_from_vec(vec![(total * f64::from(factor)) as f32], ())?.put_tape(tape));
         }
-        let mut logits = vec![0.0; chunk.min(n_rows) * vocabulary];
-        for (start, targets) in (0..n_rows).step_by(chunk).zip(targets.chunks(chunk)) {
-            let n = targets.len();
-            let logits = &mut logits[..n * vocabulary];
-            let part = &as_slice(&h)[start * width..][..n * width];
-            total += losses(part, as_slice(table), targets, logits, width).iter().map(|&l| f64::from(l)).sum::<f64>();
-            if !T::OWNS_TAPE {
-                continue;
+        let workers = Workers::for_work(n_rows * width * vocabulary);
+        let head = Head::new(as_slice(table), width, factor, workers);
+        let mut dh = scratch::take(n_rows * width);
+        let piece = chunk.min(PIECE_ROWS);
+        let (total, dtable) = if vocabulary * width <= GROUPED_TO && n_rows > GROUP_ROWS {
+            let mut dtable = scratch::zeros(vocabulary * width);
+            let total = head.in_groups(as_slice(&h), targets, piece.min(GROUP_ROWS), &mut dh, &mut dtable);
+            (total, DTable::Finished(dtable))
+        } else if n_rows <= piece {
+            let (total, dlogits) = head.piece(as_slice(&h), targets, &mut dh, workers);
+            (total, DTable::Logits(dlogits))
+        } else {
+            let mut dtable = scratch::zeros(vocabulary * width);
+            let mut total = 0.0;
+            for (targets, (h, dh)) in
+                targets.chunks(piece).zip(as_slice(&h).chunks(piece * width).zip(dh.chunks_mut(piece * width)))
+            {
+                let (part, dlogits) = head.piece(h, targets, dh, workers);
+                total += part;
+                add_to_table(&dlogits, h, targets.len(), &mut dtable, 1.0, workers);
             }
-            // logits now hold probabilities: their gradient is (p - onehot) * factor
-            rows::for_rows(logits, vocabulary, |first, p| {
-                for (p, &target) in p.chunks_exact_mut(vocabulary).zip(&targets[first..]) {
-                    p[target] -= 1.0;
-                    math::scale(p, factor);
-                }
-            });
-            if let Saved::Finished { dh, dtable } = &mut saved {
-                product::backward_input(logits, as_slice(table), &mut dh[start * width..][..n * width], n, width, vocabulary);
-                product::backward_weight(logits, part, dtable, n, width, vocabulary);
-            }
-        }
-        if let Saved::Logits(kept) = &mut saved {
-            *kept = logits;
-        }
+            (total, DTable::Finished(dtable))
+        };
+        drop(head);
+        drop(timed);
         let loss = dev.try_tensor_from_vec(vec![(total * f64::from(factor)) as f32], ())?;
-        if T::OWNS_TAPE {
-            let table = table.clone();
-            let loss_ghost = loss.ghost();
-            tape.add_backward_op(move |grads| {
-                let upstream = take_grad!(grads, &loss_ghost, &dev)[0];
-                match saved {
-                    Saved::Logits(dlogits) => {
-                        let dlogits = View::new(&dlogits, n_rows, vocabulary);
-                        let (hs, tables) =
-                            (View::new(as_slice(&h), n_rows, width), View::new(as_slice(&table), vocabulary, width));
-                        matmul(grads.get_or_alloc_mut(&h)?, width, true, dlogits, tables, upstream);
-                        matmul(grads.get_or_alloc_mut(&table)?, width, true, dlogits.t(), hs, upstream);
-                    }
-                    Saved::Finished { dh, dtable } => {
-                        math::add_scaled(grads.get_or_alloc_mut(&h)?, &dh, upstream);
-                        rows::for_rows(grads.get_or_alloc_mut(&table)?, width, |first, d| {
-                            math::add_scaled(d, &dtable[first * width..], upstream);
-                        });
-                    }
-                }
-                Ok(())
+        let table = table.clone();
+        let loss_ghost = loss.ghost();
+        tape.add_backward_op(move |grads| {
+            let _timed = span(Part::HeadBackward);
+            let upstream = take_grad!(grads, &loss_ghost, &dev)[0];
+            rows::for_rows(grads.get_or_alloc_mut(&h)?, width, |first, d| {
+                math::add_scaled(d, &dh[first * width..], upstream);
             });
-        }
+            let total = grads.get_or_alloc_mut(&table)?;
+            match dtable {
+                DTable::Logits(dlogits) => add_to_table(&dlogits, as_slice(&h), n_rows, total, upstream, workers),
+                DTable::Finished(dtable) => rows::for_rows(total, width, |first, d| {
+                    math::add_scaled(d, &dtable[first * width..], upstream);
+                }),
+            }
+            Ok(())
+        });
         Ok(loss.put_tape(tape))
     }
 
@@ -91,27 +113,124 @@ impl HeadLoss for Cpu {
         if oracle::on() {
             return super::define_token_losses(h, table, targets, chunk);
         }
-        let ((_, width), vocabulary) = (*h.shape(), table.shape().0);
-        let mut logits = vec![0.0; chunk.min(targets.len()) * vocabulary];
-        let mut all = Vec::with_capacity(targets.len());
-        for (start, targets) in (0..).step_by(chunk).zip(targets.chunks(chunk)) {
-            let part = &as_slice(h)[start * width..][..targets.len() * width];
-            all.extend(losses(part, as_slice(table), targets, &mut logits[..targets.len() * vocabulary], width));
-        }
-        Ok(all)
+        Ok(token_losses(h, table, targets, chunk))
     }
 }
 
-/// Cross-entropy of each row; `logits` is left holding the probabilities.
-fn losses(h: &[f32], table: &[f32], targets: &[usize], logits: &mut [f32], width: usize) -> Vec<f32> {
-    let vocabulary = table.len() / width;
-    product::forward(h, table, logits, targets.len(), width, vocabulary);
-    let mut losses = vec![0.0; targets.len()];
-    rows::for_rows2(logits, vocabulary, &mut losses, 1, |first, logits, losses| {
-        for ((logits, loss), &target) in logits.chunks_exact_mut(vocabulary).zip(losses).zip(&targets[first..]) {
-            let correct = logits[target];
-            *loss = math::softmax(logits) - correct;
+/// total (V, D) += factor * dlogits^T h
+fn add_to_table(dlogits: &[f32], h: &[f32], n: usize, total: &mut [f32], factor: f32, workers: Workers) {
+    let (vocabulary, width) = (dlogits.len() / n, h.len() / n);
+    let h = Packed::new(View::new(h, n, width), workers);
+    multiply(total, width, Start::Out, View::new(dlogits, n, vocabulary).t(), &h, factor, workers);
+}
+
+impl<'a> Head<'a> {
+    fn new(table: &'a [f32], width: usize, factor: f32, workers: Workers) -> Self {
+        let vocabulary = table.len() / width;
+        let view = View::new(table, vocabulary, width);
+        let packed = (table.len() <= PACKED_TO).then(|| (Packed::new(view.t(), workers), Packed::new(view, workers)));
+        Self { width, vocabulary, factor, table: view, packed }
+    }
+
+    /// First and last word of each part of a large table.
+    fn parts(&self) -> impl Iterator<Item = (usize, usize)> {
+        let vocabulary = self.vocabulary;
+        (0..vocabulary).step_by(PART_WORDS).map(move |first| (first, (first + PART_WORDS).min(vocabulary)))
+    }
+
+    /// The logits of some rows.
+    fn logits(&self, h: &[f32], n: usize, workers: Workers) -> Buffer {
+        let mut logits = scratch::take(n * self.vocabulary);
+        let h = View::new(h, n, self.width);
+        match &self.packed {
+            Some((forward, _)) => multiply(&mut logits, self.vocabulary, Start::Nothing, h, forward, 1.0, workers),
+            None => {
+                for (first, end) in self.parts() {
+                    let part = Packed::new(self.table.rows(first, end).t(), workers);
+                    multiply(&mut logits[first..], self.vocabulary, Start::Nothing, h, &part, 1.0, workers);
+                }
+            }
         }
-    });
-    losses
+        logits
+    }
+
+    /// The summed losses of some rows and the gradient of their logits; writes their dh.
+    fn piece(&self, h: &[f32], targets: &[usize], dh: &mut [f32], workers: Workers) -> (f64, Buffer) {
+        let (n, width, vocabulary) = (targets.len(), self.width, self.vocabulary);
+        let mut dlogits = self.logits(h, n, workers);
+        let mut losses = scratch::take(n);
+        let gradient = |first: usize, logits: &mut [f32], losses: &mut [f32]| {
+            for ((logits, loss), &target) in logits.chunks_exact_mut(vocabulary).zip(losses).zip(&targets[first..]) {
+                let correct = logits[target];
+                // The gradient of a logit is (p - onehot) * factor.
+                *loss = math::softmax_scaled(logits, self.factor) - correct;
+                logits[target] -= self.factor;
+            }
+        };
+        match workers {
+            Workers::One => gradient(0, &mut dlogits, &mut losses),
+            Workers::All => rows::for_rows2(&mut dlogits, vocabulary, &mut losses, 1, gradient),
+        }
+        let view = View::new(&dlogits, n, vocabulary);
+        match &self.packed {
+            Some((_, backward)) => multiply(dh, width, Start::Nothing, view, backward, 1.0, workers),
+            None => {
+                for (first, end) in self.parts() {
+                    let part = Packed::new(self.table.rows(first, end), workers);
+                    let start = if first == 0 { Start::Nothing } else { Start::Out };
+                    multiply(dh, width, start, view.cols(first, end), &part, 1.0, workers);
+                }
+            }
+        }
+        (losses.iter().map(|&loss| f64::from(loss)).sum(), dlogits)
+    }
+
+    /// All rows in groups of a fixed number, whose gradients of the table are added up in order.
+    fn in_groups(&self, h: &[f32], targets: &[usize], piece: usize, dh: &mut [f32], dtable: &mut [f32]) -> f64 {
+        let (width, len) = (self.width, dtable.len());
+        let rows = targets.len().div_ceil(GROUPS).next_multiple_of(piece);
+        let shared = Shared::new(dh);
+        let group = |group: usize| -> (f64, Buffer) {
+            let mut own = scratch::zeros(len);
+            let (first, end) = ((group * rows).min(targets.len()), ((group + 1) * rows).min(targets.len()));
+            let mut total = 0.0;
+            for start in (first..end).step_by(piece) {
+                let end = (start + piece).min(end);
+                // SAFETY: groups, and pieces of a group, are disjoint ranges of rows.
+                let dh = unsafe { shared.part(start * width..end * width) };
+                let h = &h[start * width..end * width];
+                let (part, dlogits) = self.piece(h, &targets[start..end], dh, Workers::One);
+                total += part;
+                add_to_table(&dlogits, h, end - start, &mut own, 1.0, Workers::One);
+            }
+            (total, own)
+        };
+        let parts: Vec<(f64, Buffer)> = if rayon::current_num_threads() > 1 {
+            (0..GROUPS).into_par_iter().with_max_len(1).map(group).collect()
+        } else {
+            (0..GROUPS).map(group).collect()
+        };
+        for (_, part) in &parts {
+            math::add_scaled(dtable, part, 1.0);
+        }
+        parts.iter().map(|(total, _)| total).sum()
+    }
+}
+
+fn token_losses(h: &Matrix<Cpu>, table: &Matrix<Cpu>, targets: &[usize], chunk: usize) -> Vec<f32> {
+    let ((_, width), vocabulary) = (*h.shape(), table.shape().0);
+    let workers = Workers::for_work(targets.len() * width * vocabulary);
+    let head = Head::new(as_slice(table), width, 1.0, workers);
+    let chunk = chunk.min(PIECE_ROWS);
+    let mut all = vec![0.0; targets.len()];
+    for ((h, targets), losses) in as_slice(h).chunks(chunk * width).zip(targets.chunks(chunk)).zip(all.chunks_mut(chunk)) {
+        let mut logits = head.logits(h, targets.len(), workers);
+        rows::for_rows2(&mut logits, vocabulary, losses, 1, |first, logits, losses| {
+            for ((logits, loss), &target) in logits.chunks_exact_mut(vocabulary).zip(losses).zip(&targets[first..]) {
+                let correct = logits[target];
+                *loss = math::softmax_scaled(logits, 1.0) - correct;
+            }
+        });
+    }
+    all
 }

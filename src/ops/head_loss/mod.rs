@@ -6,6 +6,9 @@ mod cpu;
 use super::{Ids, Matrix, Scalar, linear, take_grad};
 use dfdx::prelude::*;
 
+/// Most rows of logits the CPU holds at a time, whatever the chunk.
+pub const PIECE_ROWS: usize = 512;
+
 pub trait HeadLoss: Device<f32> {
     /// h (R, D), table (V, D), targets (R) -> `factor` * sum over rows of -log softmax(h table^T)[target].
     /// `chunk` rows of logits are in memory at a time.

@@ -1,6 +1,6 @@
-//! The matrix product on gemm 0.19, which is half again as fast as the one inside dfdx.
+//! The matrix product on tiles of our own.
 
-use super::super::cpu::gemm::{View, matmul, product};
+use super::super::cpu::gemm::{Packed, View, Workers, matmul, product};
 use super::super::cpu::view::as_slice;
 use super::super::{Matrix, oracle, take_grad};
 use super::Linear;
@@ -32,9 +32,14 @@ impl Linear for Cpu {
     }
 }
 
+fn new_product(a: View, b: View, work: usize) -> Vec<f32> {
+    let workers = Workers::for_work(work);
+    product(a, &Packed::new(b, workers), 1.0, workers)
+}
+
 /// x W^T in memory of its own
 pub fn forward_new(x: &[f32], weight: &[f32], rows: usize, inner: usize, outer: usize) -> Vec<f32> {
-    product(View::new(x, rows, inner), View::new(weight, outer, inner).t(), 1.0)
+    new_product(View::new(x, rows, inner), View::new(weight, outer, inner).t(), rows * inner * outer)
 }
 
 /// out = x W^T
@@ -44,7 +49,7 @@ pub fn forward(x: &[f32], weight: &[f32], out: &mut [f32], rows: usize, inner: u
 
 /// dy W in memory of its own
 pub fn backward_input_new(dy: &[f32], weight: &[f32], rows: usize, inner: usize, outer: usize) -> Vec<f32> {
-    product(View::new(dy, rows, outer), View::new(weight, outer, inner), 1.0)
+    new_product(View::new(dy, rows, outer), View::new(weight, outer, inner), rows * inner * outer)
 }
 
 /// dx += dy W

@@ -1,16 +1,22 @@
 //! RMSNorm in one pass over each row, forward and backward.
 
+use super::super::cpu::clock::{Part, span};
 use super::super::cpu::view::as_slice;
-use super::super::cpu::{math, rows};
+use super::super::cpu::{math, rows, scratch};
 use super::super::{Matrix, oracle, take_grad};
 use super::RmsNorm;
 use dfdx::prelude::*;
+use rayon::prelude::*;
+
+/// Rows per partial sum of the gain's gradient: fixed, so that threads change no bit.
+const SUM_ROWS: usize = 128;
 
 impl RmsNorm for Cpu {
     fn rms_norm<T: Tape<f32, Self>>(x: Matrix<Self, T>, gain: &Matrix<Self>, eps: f32) -> Result<Matrix<Self, T>, Self::Err> {
         if oracle::on() {
             return super::define(x, gain, eps);
         }
+        let _timed = span(Part::FinalNorm);
         let (x, mut tape) = x.split_tape();
         let dev = x.device().clone();
         let (n_rows, width) = *x.shape();
@@ -27,16 +33,21 @@ impl RmsNorm for Cpu {
             let gain = gain.clone();
             let y_ghost = y.ghost();
             tape.add_backward_op(move |grads| {
+                let _timed = span(Part::FinalNormBackward);
                 let dy = take_grad!(grads, &y_ghost, &dev);
                 let (xs, gains) = (as_slice(&x), as_slice(&gain));
-                rows::for_rows(grads.get_or_alloc_mut(&x)?, width, |first, dx| {
-                    let span = first * width..first * width + dx.len();
-                    math::rms_norm_rows_backward(&xs[span.clone()], gains, &inverse[first..], &dy[span], dx);
-                });
-                rows::sum_over_rows(grads.get_or_alloc_mut(&gain)?, n_rows, |first, end, dgain| {
-                    let span = first * width..end * width;
-                    math::rms_norm_gain_backward(&xs[span.clone()], &inverse[first..end], &dy[span], dgain);
-                });
+                let mut partials = scratch::zeros(n_rows.div_ceil(SUM_ROWS) * width);
+                {
+                    let pieces = grads.get_or_alloc_mut(&x)?.par_chunks_mut(SUM_ROWS * width).zip(partials.par_chunks_mut(width));
+                    pieces.enumerate().for_each(|(i, (dx, dgain))| {
+                        let (first, span) = (i * SUM_ROWS, i * SUM_ROWS * width..i * SUM_ROWS * width + dx.len());
+                        math::rms_norm_rows_backward(&xs[span.clone()], gains, &inverse[first..], &dy[span], dx, dgain);
+                    });
+                }
+                let dgain = grads.get_or_alloc_mut(&gain)?;
+                for partial in partials.chunks_exact(width) {
+                    math::add_scaled(dgain, partial, 1.0);
+                }
                 Ok(())
             });
         }

@@ -338,7 +338,10 @@ impl<'t> Judge<'_, 't> {
                 };
                 return open(None, None, why.clone(), resolve);
             }
-            Err(Problem::Mistake { message, .. }) => return open(None, None, message.clone(), None),
+            Err(Problem::Mistake { at, message } | Problem::Ambiguous { at, message }) => {
+                let place = ClaimsError::at(self.file, measure.source.place_of(*at), message.clone());
+                return open(None, None, place.to_string(), Some("say in the claims file which points are meant".into()));
+            }
         };
         let estimate = &measured.estimate;
         let (value, interval) = (Some(estimate.value), estimate.interval(LEVEL).filter(|_| !measure.point));

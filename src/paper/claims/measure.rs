@@ -17,6 +17,8 @@ pub enum Problem {
     Unresolved { why: String, remedy: Remedy },
     /// The claim asks for something that makes no sense; where in the expression, in bytes.
     Mistake { at: usize, message: String },
+    /// The claim does not say which of several points it means. That shows only in the data, so the other claims are judged all the same.
+    Ambiguous { at: usize, message: String },
 }
 
 /// What would help.
@@ -291,7 +293,7 @@ impl<'t> Evidence<'t> {
                     show(first),
                     show(other)
                 );
-                return Err(Problem::Mistake { at, message });
+                return Err(Problem::Ambiguous { at, message });
             }
         }
         let mut all: BTreeMap<Number, BTreeMap<Number, Vec<&Point>>> = BTreeMap::new();

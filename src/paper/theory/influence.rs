@@ -24,30 +24,28 @@ fn replacement(config: &Config, seed: u64) -> Vec<Row> {
     let d = config.d;
     let depths: Vec<usize> = list(&config.block_depths).iter().copied().filter(|&depth| depth > 1).collect();
     let deepest = depths.iter().copied().max().unwrap_or(0);
-    let layers = weights(d, seed, deepest);
+    let mut layers = weights(d, seed, deepest);
     let input = first_state(d, seed);
     let mut rows = Vec::new();
     for &depth in &depths {
         // The first, the middle and the last layer stand for all.
         let mut replaced = vec![0, depth / 2, depth - 1];
         replaced.dedup();
-        let copies: Vec<Vec<Matrix>> = replaced
-            .iter()
-            .map(|&s| {
-                let mut copy = layers[..depth].to_vec();
-                copy[s] = Matrix::gaussian(d, seed, &format!("theory/replaced/{s}"));
-                copy
-            })
-            .collect();
+        let mut copies: Vec<Matrix> =
+            replaced.iter().map(|s| Matrix::gaussian(d, seed, &format!("theory/replaced/{s}"))).collect();
         for model in MODELS {
             for &loops in list(&config.block_loops).iter().filter(|&&loops| loops * depth <= MOST_USES) {
                 for &beta in list(&config.betas) {
-                    let stack = Stack { weights: &layers[..depth], model, scale: beta / loops as f64, loops };
-                    let branches = branches(&stack, &input);
+                    let run = |layers: &[Matrix]| {
+                        branches(&Stack { weights: &layers[..depth], model, scale: beta / loops as f64, loops }, &input)
+                    };
+                    let before = run(&layers);
                     let mut total = 0.0;
-                    for (&s, copy) in replaced.iter().zip(&copies) {
-                        let others = self::branches(&Stack { weights: copy, ..stack }, &input);
-                        let changed = (0..depth).filter(|&l| l != s).map(|l| mean_square(&difference(&branches[l], &others[l])));
+                    for (&s, copy) in replaced.iter().zip(&mut copies) {
+                        std::mem::swap(&mut layers[s], copy);
+                        let after = run(&layers);
+                        std::mem::swap(&mut layers[s], copy);
+                        let changed = (0..depth).filter(|&l| l != s).map(|l| mean_square(&difference(&before[l], &after[l])));
                         total += 0.5 * changed.sum::<f64>() / (depth - 1) as f64;
                     }
                     let value = total / replaced.len() as f64;

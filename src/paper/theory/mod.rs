@@ -139,7 +139,8 @@ impl Config {
                 T10 => Some(self.lambdas.unwrap_or_else(|| vec![1.0])),
                 _ => None,
             },
-            betas: uses(&[T9]).then(|| self.betas.unwrap_or_else(|| vec![0.05, 0.1, 0.2, 0.4])),
+            // Three of them below 1 / sqrt L at L = 64.
+            betas: uses(&[T9]).then(|| self.betas.unwrap_or_else(|| vec![0.025, 0.05, 0.1, 0.2, 0.4])),
             etas: uses(&[T5, T6]).then(|| self.etas.unwrap_or_else(|| vec![0.01])),
             steps: uses(&[T6]).then(|| self.steps.unwrap_or(3)),
             batch: uses(&[T6, T10]).then(|| self.batch.unwrap_or(4)),

@@ -95,10 +95,12 @@ pub enum Layer {
         colour: String,
         tip: String,
     },
-    /// A run that has no value: a cross at the top edge, the `slot`-th beside others of the same x.
+    /// Something that has no place on the axis: a cross for no value, another shape for one beyond it. At the top edge, `slot`
+    /// places right of x.
     Above {
         x: f64,
         slot: f64,
+        shape: Shape,
         colour: String,
         tip: String,
     },
@@ -451,10 +453,10 @@ impl View {
                     svg.mark(&format!("path d=\"{d}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.1\""), tip);
                 }
             }
-            Layer::Above { x, slot, colour, tip } => {
+            Layer::Above { x, slot, shape, colour, tip } => {
                 let at = (self.x(*x) + slot * 7.0, self.frame.y + 5.0);
                 if at.0.is_finite() {
-                    svg.mark(&symbol(Shape::Cross, at, 3.4, colour, false), tip);
+                    svg.mark(&symbol(*shape, at, 3.4, colour, *shape != Shape::Cross), tip);
                 }
             }
             _ => {}

@@ -70,6 +70,10 @@ fn draw(tables: &Tables, _: &Settings) -> Drawn {
     let all_rates = rates(sweep.iter().chain(&depths));
     let x_range = Scale::Log2.around(all_rates.iter().copied(), if diverged { 0.07 } else { 0.05 });
     let mut cells: Vec<Cell> = Vec::new();
+    // Panels side by side have one loss axis, so that curves can be compared across.
+    let ranges: Vec<Option<(f64, f64)>> =
+        wanted.chunks(2).map(|pair| loss_range(&pair.iter().filter_map(|(_, family, _)| *family).collect::<Vec<_>>())).collect();
+    let mut beyond = false;
     for (at, (title, family, missing)) in wanted.into_iter().enumerate() {
         let title = format!("({}) {title}", letter(at));
         let Some(family) = family else {
@@ -77,11 +81,16 @@ fn draw(tables: &Tables, _: &Settings) -> Drawn {
             continue;
         };
         let x = Axis::log2("base learning rate *η*_{0} (×10^{−3})").ticks(rate_ticks(&all_rates)).range(x_range.0, x_range.1);
-        let mut plot = Plot::new(title, x, Axis::linear("held-out loss (nats/token)"));
-        add_family(&mut plot, family, &loops);
+        let left = at % 2 == 0 || !matches!(cells.last(), Some(Cell::Plot(_)));
+        let mut plot = Plot::new(title, x, Axis::linear(if left { "held-out loss (nats/token)" } else { "" }));
+        plot.y.range = ranges[at / 2];
+        beyond |= add_family(&mut plot, family, &loops);
         cells.push(Cell::Plot(plot));
     }
-    share_rows(&mut cells);
+    if beyond {
+        let arrow = Sample::Point { colour: "#555555".into(), shape: Shape::Triangle, hollow: true };
+        chart.legend.push(Key { sample: arrow, label: "beyond the axis".into() });
+    }
     while !cells.is_empty() {
         let rest = cells.split_off(cells.len().min(2));
         chart.rows.push(Row { height: 165.0, cells });
@@ -90,27 +99,21 @@ fn draw(tables: &Tables, _: &Settings) -> Drawn {
     Drawn { chart, ours: told(&sweep, &depths) }
 }
 
-/// Panels side by side have one loss axis, so that curves can be compared across.
-fn share_rows(cells: &mut [Cell]) {
-    for pair in cells.chunks_mut(2) {
-        let ranges: Vec<(f64, f64)> =
-            pair.iter().filter_map(|cell| if let Cell::Plot(plot) = cell { Some(plot.y_range()) } else { None }).collect();
-        let low = ranges.iter().map(|range| range.0).fold(f64::INFINITY, f64::min);
-        let high = ranges.iter().map(|range| range.1).fold(f64::NEG_INFINITY, f64::max);
-        let mut first = true;
-        for cell in pair.iter_mut() {
-            if let Cell::Plot(plot) = cell {
-                plot.y.range = Some((low, high));
-                if !first {
-                    plot.y.label.clear();
-                }
-                first = false;
-            }
-        }
-    }
+/// The losses a row of panels shows: from the lowest to the highest, but not so high that the lowest part of the curves, which the
+/// figure is about, is squeezed flat.
+fn loss_range(families: &[&Family]) -> Option<(f64, f64)> {
+    let points = families.iter().flat_map(|family| family.curves.values()).flat_map(|curve| &curve.points);
+    let mut losses: Vec<f64> = points.map(|point| point.loss()).filter(|loss| loss.is_finite()).collect();
+    losses.sort_by(f64::total_cmp);
+    let (low, high, middle) = (*losses.first()?, *losses.last()?, losses[losses.len() / 2]);
+    let high = if high - low > 5.0 * (middle - low) { low + 4.0 * (middle - low).max(0.01) } else { high };
+    Some(Scale::Linear.around([low, high], 0.08))
 }
 
-fn add_family(plot: &mut Plot, family: &Family, loops: &[i64]) {
+/// Adds the curves of a family; says whether a point lies beyond the axis.
+fn add_family(plot: &mut Plot, family: &Family, loops: &[i64]) -> bool {
+    let top = plot.y.range.map_or(f64::INFINITY, |(_, top)| top);
+    let mut beyond = false;
     let mut stars = Vec::new();
     for (n, curve) in &family.curves {
         let at = loops.iter().position(|have| have == n).unwrap_or(0);
@@ -129,11 +132,16 @@ fn add_family(plot: &mut Plot, family: &Family, loops: &[i64]) {
             Dot { x: lr, y: found.mean, tip }
         });
         plot.add(Layer::Dots { dots: dots.collect(), shape, size: 2.6, colour: colour.into(), hollow: false });
+        let slot = 0.9 * (at as f64 - (loops.len() as f64 - 1.0) / 2.0);
+        for (lr, found) in stats().filter(|(_, found)| found.mean > top) {
+            beyond = true;
+            let tip = format!("N = {n}, η₀ = {}: loss {}, beyond the axis", rate_text(lr), with_sem(found));
+            plot.add(Layer::Above { x: lr, slot, shape: Shape::Triangle, colour: colour.into(), tip });
+        }
         for point in curve.points.iter().filter(|point| point.diverged() > 0) {
             let tip =
                 format!("N = {n}, η₀ = {}: {} of {} diverged", rate_text(point.lr), point.diverged(), runs(point.losses.len()));
-            let slot = 0.9 * (at as f64 - (loops.len() as f64 - 1.0) / 2.0);
-            plot.add(Layer::Above { x: point.lr, slot, colour: colour.into(), tip });
+            plot.add(Layer::Above { x: point.lr, slot, shape: Shape::Cross, colour: colour.into(), tip });
         }
         if let Some(best) = curve.optimum() {
             let edge = if best.edge { ", at the edge of the grid" } else { "" };
@@ -144,6 +152,7 @@ fn add_family(plot: &mut Plot, family: &Family, loops: &[i64]) {
     for (colour, star) in stars {
         plot.add(Layer::Dots { dots: vec![star], shape: Shape::Star, size: 5.0, colour: colour.into(), hollow: false });
     }
+    beyond
 }
 
 fn runs(count: usize) -> String {

@@ -77,7 +77,7 @@ pub fn add_curve(
     layers.push(Layer::Dots { dots: dots.collect(), shape, size, colour: colour.to_string(), hollow: false });
     for (n, _) in found.iter().filter(|(_, m)| m.is_none()) {
         let tip = format!("{}: not finite", what(*n));
-        layers.push(Layer::Above { x: *n as f64, slot: 0.0, colour: colour.to_string(), tip });
+        layers.push(Layer::Above { x: *n as f64, slot: 0.0, shape: Shape::Cross, colour: colour.to_string(), tip });
     }
 }
 

@@ -1,0 +1,306 @@
+//! The block backward, on the CPU. `dy` is turned in place into the gradient of the block's input.
+//!
+//! Small blocks: a few sequences at a time from end to beginning, all in cache; weight gradients grow in a fixed number of groups
+//! and are added up at the end. Large blocks: step by step over all rows; a weight gradient is one product over all of them.
+#![allow(unsafe_code)]
+
+use super::super::attention::cpu as attention;
+use super::super::attention::heads::{self, Layout};
+use super::super::cpu::clock::{Part as Timed, span};
+use super::super::cpu::gemm::{Packed, Start, View, Workers, multiply};
+use super::super::cpu::scratch;
+use super::super::cpu::shared::Shared;
+use super::super::cpu::view::as_slice;
+use super::super::cpu::{math, rows};
+use super::cpu::Sizes;
+use super::forward::Saved;
+use super::{BlockShape, BlockWeights};
+use dfdx::prelude::*;
+use rayon::prelude::*;
+
+/// Gradients of a small block's weights grow in at most this many places: more threads than this do not help one small model.
+const GROUPS: usize = 4;
+
+/// The gradients of the weights, added to.
+pub struct Totals<'a> {
+    pub attention_norm: &'a mut [f32],
+    pub qkv: &'a mut [f32],
+    pub attention_out: &'a mut [f32],
+    pub mlp_norm: &'a mut [f32],
+    pub gate_up: &'a mut [f32],
+    pub down: &'a mut [f32],
+}
+
+impl<'a> Totals<'a> {
+    fn lengths(sizes: Sizes) -> [usize; 6] {
+        let (d, f) = (sizes.width, sizes.inner);
+        [d, 3 * d * d, d * d, d, 2 * f * d, d * f]
+    }
+
+    /// All of them one after another in one slice.
+    fn inside(all: &'a mut [f32], sizes: Sizes) -> Self {
+        let mut rest = all;
+        let mut next = |len: usize| {
+            let (part, after) = std::mem::take(&mut rest).split_at_mut(len);
+            rest = after;
+            part
+        };
+        let [a, b, c, d, e, f] = Self::lengths(sizes).map(&mut next);
+        Self { attention_norm: a, qkv: b, attention_out: c, mlp_norm: d, gate_up: e, down: f }
+    }
+
+    fn each(self) -> [&'a mut [f32]; 6] {
+        [self.attention_norm, self.qkv, self.attention_out, self.mlp_norm, self.gate_up, self.down]
+    }
+}
+
+/// The weights, packed for dy W.
+struct Right<'a> {
+    qkv: Packed<'a>,
+    attention_out: Packed<'a>,
+    gate_up: Packed<'a>,
+    down: Packed<'a>,
+}
+
+struct Job<'a> {
+    sizes: Sizes,
+    layout: Layout,
+    shape: &'a BlockShape<Cpu>,
+    gains: [&'a [f32]; 2],
+    right: Right<'a>,
+}
+
+/// Some rows of what forward saved.
+struct Part<'a> {
+    x: &'a [f32],
+    qkv: &'a [f32],
+    softmax: &'a [f32],
+    mixed: &'a [f32],
+    middle: &'a [f32],
+    /// Overwritten by its gradient.
+    gate_up: &'a mut [f32],
+    inverse: [&'a [f32]; 2],
+    /// The gradient of the output, overwritten by that of the input.
+    dy: &'a mut [f32],
+}
+
+pub fn run(
+    x: &[f32],
+    weights: &BlockWeights<Cpu>,
+    shape: &BlockShape<Cpu>,
+    sizes: Sizes,
+    saved: Saved,
+    dy: &mut [f32],
+    totals: Totals,
+) {
+    let Sizes { rows, width: d, inner: f, .. } = sizes;
+    let workers = Workers::for_work(rows * d * d);
+    let right = |weight, outer, inner| Packed::new(View::new(as_slice(weight), outer, inner), workers);
+    let packing = span(Timed::PackBackward);
+    let job = Job {
+        sizes,
+        layout: Layout { seq_len: shape.heads.seq_len, heads: shape.heads.heads, width: d },
+        shape,
+        gains: [as_slice(&weights.attention_norm), as_slice(&weights.mlp_norm)],
+        right: Right {
+            qkv: right(&weights.qkv, 3 * d, d),
+            attention_out: right(&weights.attention_out, d, d),
+            gate_up: right(&weights.gate_up, 2 * f, d),
+            down: right(&weights.down, d, f),
+        },
+    };
+    drop(packing);
+    if sizes.grouped() { job.in_groups(x, saved, dy, totals) } else { job.in_phases(x, saved, dy, totals) }
+}
+
+impl Job<'_> {
+    fn in_groups(&self, x: &[f32], mut saved: Saved, dy: &mut [f32], totals: Totals) {
+        let (sizes, heads) = (self.sizes, self.layout.heads);
+        let (d, f, unit) = (sizes.width, sizes.inner, sizes.unit_rows());
+        let parts: Vec<Part> = saved
+            .gate_up
+            .chunks_mut(unit * 2 * f)
+            .zip(dy.chunks_mut(unit * d))
+            .zip(saved.qkv.chunks(unit * 3 * d).zip(saved.softmax.chunks(unit * heads::SAVED * heads)))
+            .zip(saved.mixed.chunks(unit * d).zip(saved.middle.chunks(unit * d)))
+            .zip(saved.inverse[0].chunks(unit).zip(saved.inverse[1].chunks(unit)))
+            .zip(x.chunks(unit * d))
+            .map(|(((((gate_up, dy), (qkv, softmax)), (mixed, middle)), (first, second)), x)| Part {
+                x,
+                qkv,
+                softmax,
+                mixed,
+                middle,
+                gate_up,
+                inverse: [first, second],
+                dy,
+            })
+            .collect();
+        let groups = GROUPS.min(parts.len());
+        let per_group = parts.len().div_ceil(groups);
+        let len = Totals::lengths(sizes).iter().sum::<usize>();
+        let mut parts = parts.into_iter();
+        let tasks: Vec<Vec<Part>> =
+            (0..groups).map(|_| parts.by_ref().take(per_group).collect::<Vec<_>>()).filter(|g| !g.is_empty()).collect();
+        let group = |parts: Vec<Part>| {
+            let mut own = scratch::zeros(len);
+            for part in parts {
+                self.unit(part, Totals::inside(&mut own, sizes));
+            }
+            own
+        };
+        let sums: Vec<scratch::Buffer> = if rayon::current_num_threads() > 1 {
+            tasks.into_par_iter().with_max_len(1).map(group).collect()
+        } else {
+            tasks.into_iter().map(group).collect()
+        };
+        let mut at = 0;
+        for total in totals.each() {
+            for sum in &sums {
+                math::add_scaled(total, &sum[at..at + total.len()], 1.0);
+            }
+            at += total.len();
+        }
+    }
+
+    /// Some whole sequences from end to beginning, on this thread.
+    fn unit(&self, part: Part, totals: Totals) {
+        let (d, f, t) = (self.sizes.width, self.sizes.inner, self.layout.seq_len);
+        let rows = part.x.len() / d;
+        let one = Workers::One;
+        let mut normed = scratch::take(rows * d);
+        {
+            let mut active = scratch::take(rows * f);
+            self.through_down(part.dy, part.gate_up, &mut active);
+            weight_gradient(rows, part.dy, &active, totals.down, self.shape.branch_scale, one);
+        }
+        let mut dmixed = scratch::take(rows * d);
+        let dgate_up = &*part.gate_up;
+        math::rms_norm_again(part.middle, self.gains[1], part.inverse[1], &mut normed);
+        weight_gradient(rows, dgate_up, &normed, totals.gate_up, 1.0, one);
+        self.through_gate_up(dgate_up, part.middle, part.inverse[1], part.dy, totals.mlp_norm);
+        weight_gradient(rows, part.dy, part.mixed, totals.attention_out, self.shape.branch_scale, one);
+        self.through_attention_out(part.dy, &mut dmixed);
+        let mut dqkv = scratch::take(rows * 3 * d);
+        let timed = span(Timed::AttentionBackward);
+        {
+            let shared = Shared::new(&mut dqkv);
+            for (task, softmax) in part.softmax.chunks_exact(heads::SAVED * t).enumerate() {
+                let (sequence, head) = (task / self.layout.heads, task % self.layout.heads);
+                let span = sequence * t * d..(sequence + 1) * t * d;
+                let three = 3 * span.start..3 * span.end;
+                let (out, dout) = (&part.mixed[span.clone()], &dmixed[span]);
+                // SAFETY: one head at a time, on one thread.
+                unsafe {
+                    heads::backward(&part.qkv[three.clone()], out, dout, softmax, self.layout, head, shared.rest(three));
+                }
+            }
+        }
+        attention::turn(&mut dqkv, &self.shape.rope, self.layout, -1.0);
+        drop(timed);
+        math::rms_norm_again(part.x, self.gains[0], part.inverse[0], &mut normed);
+        weight_gradient(rows, &dqkv, &normed, totals.qkv, 1.0, one);
+        self.through_qkv(&dqkv, part.x, part.inverse[0], part.dy, totals.attention_norm);
+    }
+
+    fn in_phases(&self, x: &[f32], mut saved: Saved, dy: &mut [f32], totals: Totals) {
+        let (n, d, f) = (self.sizes.rows, self.sizes.width, self.sizes.inner);
+        let rows = self.sizes.piece_rows();
+        let scale = self.shape.branch_scale;
+        let all = |outer: usize, inner: usize| Workers::for_work(n * outer * inner);
+        let mut normed = scratch::take(n * d);
+        {
+            let mut active = scratch::take(n * f);
+            let pieces =
+                active.par_chunks_mut(rows * f).zip(saved.gate_up.par_chunks_mut(rows * 2 * f)).zip(dy.par_chunks(rows * d));
+            pieces.for_each(|((active, gate_up), dy)| self.through_down(dy, gate_up, active));
+            weight_gradient(n, dy, &active, totals.down, scale, all(d, f));
+        }
+        let mut dmixed = scratch::take(n * d);
+        let gain = {
+            let (middle, inverse, dgate_up) = (&saved.middle, &saved.inverse[1], &saved.gate_up);
+            let pieces = normed.par_chunks_mut(rows * d).zip(dmixed.par_chunks_mut(rows * d)).zip(dy.par_chunks_mut(rows * d));
+            let pieces =
+                pieces.zip(dgate_up.par_chunks(rows * 2 * f)).zip(middle.par_chunks(rows * d).zip(inverse.par_chunks(rows)));
+            pieces.map(|((((normed, dmixed), dy), dgate_up), (middle, inverse))| {
+                let mut gain = scratch::zeros(d);
+                math::rms_norm_again(middle, self.gains[1], inverse, normed);
+                self.through_gate_up(dgate_up, middle, inverse, dy, &mut gain);
+                self.through_attention_out(dy, dmixed);
+                gain
+            })
+        };
+        add_in_order(totals.mlp_norm, gain.collect());
+        weight_gradient(n, &saved.gate_up, &normed, totals.gate_up, 1.0, all(2 * f, d));
+        weight_gradient(n, dy, &saved.mixed, totals.attention_out, scale, all(d, d));
+        let mut dqkv = scratch::take(n * 3 * d);
+        let timed = span(Timed::AttentionBackward);
+        attention::backward(&saved.qkv, &saved.mixed, &dmixed, &saved.softmax, self.layout, &mut dqkv);
+        rows::for_pieces(&mut dqkv, self.layout.seq_len * 3 * d, |_, dqkv| {
+            attention::turn(dqkv, &self.shape.rope, self.layout, -1.0);
+        });
+        drop(timed);
+        let pieces = normed.par_chunks_mut(rows * d).zip(dy.par_chunks_mut(rows * d)).zip(dqkv.par_chunks(rows * 3 * d));
+        let pieces = pieces.zip(x.par_chunks(rows * d).zip(saved.inverse[0].par_chunks(rows)));
+        let gain = pieces.map(|(((normed, dy), dqkv), (x, inverse))| {
+            let mut gain = scratch::zeros(d);
+            math::rms_norm_again(x, self.gains[0], inverse, normed);
+            self.through_qkv(dqkv, x, inverse, dy, &mut gain);
+            gain
+        });
+        add_in_order(totals.attention_norm, gain.collect());
+        weight_gradient(n, &dqkv, &normed, totals.qkv, 1.0, all(3 * d, d));
+    }
+
+    /// From the output's gradient to that of (gate, up), in its place; `active` becomes silu(gate) * up.
+    fn through_down(&self, dy: &[f32], gate_up: &mut [f32], active: &mut [f32]) {
+        let _timed = span(Timed::MlpBackward);
+        let (d, f) = (self.sizes.width, self.sizes.inner);
+        let dy = View::new(dy, dy.len() / d, d);
+        multiply(active, f, Start::Nothing, dy, &self.right.down, self.shape.branch_scale, Workers::One);
+        math::swiglu_rows_backward(gate_up, active, f);
+    }
+
+    /// From the gradient of (gate, up) to that of the stream between the branches, in place of the output's.
+    fn through_gate_up(&self, dgate_up: &[f32], middle: &[f32], inverse: &[f32], dy: &mut [f32], gain: &mut [f32]) {
+        let _timed = span(Timed::MlpBackward);
+        let (d, f) = (self.sizes.width, self.sizes.inner);
+        let rows = middle.len() / d;
+        let mut dnormed = scratch::take(rows * d);
+        let view = View::new(dgate_up, rows, 2 * f);
+        multiply(&mut dnormed, d, Start::Nothing, view, &self.right.gate_up, 1.0, Workers::One);
+        math::rms_norm_rows_backward(middle, self.gains[1], inverse, &dnormed, dy, gain);
+    }
+
+    fn through_attention_out(&self, dy: &[f32], dmixed: &mut [f32]) {
+        let _timed = span(Timed::AttentionOutBackward);
+        let d = self.sizes.width;
+        let view = View::new(dy, dy.len() / d, d);
+        multiply(dmixed, d, Start::Nothing, view, &self.right.attention_out, self.shape.branch_scale, Workers::One);
+    }
+
+    /// From the gradient of qkv to that of the block's input, in place of that of the stream between the branches.
+    fn through_qkv(&self, dqkv: &[f32], x: &[f32], inverse: &[f32], dy: &mut [f32], gain: &mut [f32]) {
+        let _timed = span(Timed::QkvBackward);
+        let d = self.sizes.width;
+        let rows = x.len() / d;
+        let mut dnormed = scratch::take(rows * d);
+        multiply(&mut dnormed, d, Start::Nothing, View::new(dqkv, rows, 3 * d), &self.right.qkv, 1.0, Workers::One);
+        math::rms_norm_rows_backward(x, self.gains[0], inverse, &dnormed, dy, gain);
+    }
+}
+
+/// total (outer, inner) += factor * dy^T x, for dy (rows, outer) and x (rows, inner).
+fn weight_gradient(rows: usize, dy: &[f32], x: &[f32], total: &mut [f32], factor: f32, workers: Workers) {
+    let _timed = span(Timed::WeightGradients);
+    let (outer, inner) = (dy.len() / rows, x.len() / rows);
+    assert_eq!(total.len(), outer * inner, "weight_gradient: sizes agree");
+    let x = Packed::new(View::new(x, rows, inner), workers);
+    multiply(total, inner, Start::Out, View::new(dy, rows, outer).t(), &x, factor, workers);
+}
+
+fn add_in_order(total: &mut [f32], parts: Vec<scratch::Buffer>) {
+    for part in parts {
+        math::add_scaled(total, &part, 1.0);
+    }
+}

@@ -1,0 +1,187 @@
+//! The block forward, on the CPU: rows of whole sequences at a time, from norm to norm while they are in cache.
+#![allow(unsafe_code)]
+
+use super::super::attention::cpu as attention;
+use super::super::attention::heads::{self, Layout};
+use super::super::cpu::clock::{Part as Timed, span};
+use super::super::cpu::gemm::{Packed, Start, View, Workers, multiply};
+use super::super::cpu::math;
+use super::super::cpu::scratch::{self, Buffer};
+use super::super::cpu::shared::Shared;
+use super::super::cpu::view::as_slice;
+use super::cpu::Sizes;
+use super::{BlockShape, BlockWeights};
+use dfdx::prelude::*;
+use rayon::prelude::*;
+
+/// What backward needs: R rows of each.
+pub struct Saved {
+    /// (R, 3D), queries and keys rotated
+    pub qkv: Buffer,
+    /// 2T numbers for each head of each sequence
+    pub softmax: Buffer,
+    /// (R, D): what the heads gave
+    pub mixed: Buffer,
+    /// (R, D): the stream between the branches
+    pub middle: Buffer,
+    /// (R, 2F)
+    pub gate_up: Buffer,
+    /// One over the root mean square of the rows of the two norms
+    pub inverse: [Buffer; 2],
+}
+
+/// The same for some rows, to be written.
+struct Part<'a> {
+    qkv: &'a mut [f32],
+    softmax: &'a mut [f32],
+    mixed: &'a mut [f32],
+    middle: &'a mut [f32],
+    gate_up: &'a mut [f32],
+    inverse: [&'a mut [f32]; 2],
+    out: &'a mut [f32],
+}
+
+/// The weights, packed for x W^T.
+struct Right<'a> {
+    qkv: Packed<'a>,
+    attention_out: Packed<'a>,
+    gate_up: Packed<'a>,
+    down: Packed<'a>,
+}
+
+/// Everything the rows share.
+struct Job<'a> {
+    sizes: Sizes,
+    layout: Layout,
+    shape: &'a BlockShape<Cpu>,
+    gains: [&'a [f32]; 2],
+    right: Right<'a>,
+}
+
+pub fn run(x: &[f32], weights: &BlockWeights<Cpu>, shape: &BlockShape<Cpu>, sizes: Sizes) -> (Vec<f32>, Saved) {
+    let Sizes { rows, width: d, inner: f, .. } = sizes;
+    let workers = Workers::for_work(rows * d * d);
+    let right = |weight, outer, inner| Packed::new(View::new(as_slice(weight), outer, inner).t(), workers);
+    let packing = span(Timed::PackForward);
+    let job = Job {
+        sizes,
+        layout: Layout { seq_len: shape.heads.seq_len, heads: shape.heads.heads, width: d },
+        shape,
+        gains: [as_slice(&weights.attention_norm), as_slice(&weights.mlp_norm)],
+        right: Right {
+            qkv: right(&weights.qkv, 3 * d, d),
+            attention_out: right(&weights.attention_out, d, d),
+            gate_up: right(&weights.gate_up, 2 * f, d),
+            down: right(&weights.down, d, f),
+        },
+    };
+    drop(packing);
+    let mut saved = Saved {
+        qkv: scratch::take(rows * 3 * d),
+        softmax: scratch::take(rows * heads::SAVED * shape.heads.heads),
+        mixed: scratch::take(rows * d),
+        middle: scratch::take(rows * d),
+        gate_up: scratch::take(rows * 2 * f),
+        inverse: [scratch::take(rows), scratch::take(rows)],
+    };
+    let mut out = vec![0.0; rows * d];
+    let unit = sizes.unit_rows();
+    let heads = shape.heads.heads;
+    let units = rows.div_ceil(unit);
+    if units >= 2 * rayon::current_num_threads() || rayon::current_num_threads() == 1 {
+        let [first, second] = &mut saved.inverse;
+        let parts: Vec<Part> = saved
+            .qkv
+            .chunks_mut(unit * 3 * d)
+            .zip(saved.softmax.chunks_mut(unit * heads::SAVED * heads))
+            .zip(saved.mixed.chunks_mut(unit * d).zip(saved.middle.chunks_mut(unit * d)))
+            .zip(saved.gate_up.chunks_mut(unit * 2 * f).zip(out.chunks_mut(unit * d)))
+            .zip(first.chunks_mut(unit).zip(second.chunks_mut(unit)))
+            .map(|((((qkv, softmax), (mixed, middle)), (gate_up, out)), (first, second))| Part {
+                qkv,
+                softmax,
+                mixed,
+                middle,
+                gate_up,
+                inverse: [first, second],
+                out,
+            })
+            .collect();
+        let all = parts.into_iter().zip(x.chunks(unit * d));
+        if rayon::current_num_threads() > 1 {
+            all.collect::<Vec<_>>().into_par_iter().with_max_len(1).for_each(|(part, x)| job.unit(x, part));
+        } else {
+            all.for_each(|(part, x)| job.unit(x, part));
+        }
+    } else {
+        job.in_phases(x, &mut saved, &mut out);
+    }
+    (out, saved)
+}
+
+impl Job<'_> {
+    /// Some whole sequences from beginning to end, on this thread.
+    fn unit(&self, x: &[f32], part: Part) {
+        let (t, d) = (self.layout.seq_len, self.layout.width);
+        self.project(x, part.qkv, part.inverse[0]);
+        let timed = span(Timed::Attention);
+        attention::turn(part.qkv, &self.shape.rope, self.layout, 1.0);
+        let mixed = Shared::new(&mut *part.mixed);
+        for (task, softmax) in part.softmax.chunks_exact_mut(heads::SAVED * t).enumerate() {
+            let (sequence, head) = (task / self.layout.heads, task % self.layout.heads);
+            let out = mixed.rest(sequence * t * d..(sequence + 1) * t * d);
+            // SAFETY: one head at a time, on one thread.
+            unsafe { heads::forward(&part.qkv[sequence * 3 * t * d..][..3 * t * d], self.layout, head, out, softmax) };
+        }
+        drop(timed);
+        self.finish(x, part.mixed, part.middle, part.gate_up, part.inverse[1], part.out);
+    }
+
+    /// All sequences step by step, each step on all threads: for few and long sequences.
+    fn in_phases(&self, x: &[f32], saved: &mut Saved, out: &mut [f32]) {
+        let (d, f) = (self.sizes.width, self.sizes.inner);
+        let rows = self.sizes.piece_rows();
+        let [first, second] = &mut saved.inverse;
+        let pieces = saved.qkv.par_chunks_mut(rows * 3 * d).zip(first.par_chunks_mut(rows)).zip(x.par_chunks(rows * d));
+        pieces.for_each(|((qkv, inverse), x)| self.project(x, qkv, inverse));
+        let timed = span(Timed::Attention);
+        saved.qkv.par_chunks_mut(self.layout.seq_len * 3 * d).for_each(|qkv| {
+            attention::turn(qkv, &self.shape.rope, self.layout, 1.0);
+        });
+        attention::forward(&saved.qkv, self.layout, &mut saved.mixed, &mut saved.softmax);
+        drop(timed);
+        let pieces = saved
+            .middle
+            .par_chunks_mut(rows * d)
+            .zip(saved.gate_up.par_chunks_mut(rows * 2 * f).zip(out.par_chunks_mut(rows * d)))
+            .zip(second.par_chunks_mut(rows))
+            .zip(saved.mixed.par_chunks(rows * d).zip(x.par_chunks(rows * d)));
+        pieces.for_each(|(((middle, (gate_up, out)), inverse), (mixed, x))| {
+            self.finish(x, mixed, middle, gate_up, inverse, out);
+        });
+    }
+
+    /// qkv = LN(x) W^T
+    fn project(&self, x: &[f32], qkv: &mut [f32], inverse: &mut [f32]) {
+        let _timed = span(Timed::Qkv);
+        let d = self.sizes.width;
+        let mut normed = scratch::take(x.len());
+        math::rms_norm_rows(x, self.gains[0], self.shape.norm_eps, &mut normed, inverse);
+        let normed = View::new(&normed, x.len() / d, d);
+        multiply(qkv, 3 * d, Start::Nothing, normed, &self.right.qkv, 1.0, Workers::One);
+    }
+
+    /// From what the heads gave to the output of the block.
+    fn finish(&self, x: &[f32], mixed: &[f32], middle: &mut [f32], gate_up: &mut [f32], inverse: &mut [f32], out: &mut [f32]) {
+        let _timed = span(Timed::Mlp);
+        let (d, f, scale) = (self.sizes.width, self.sizes.inner, self.shape.branch_scale);
+        let rows = x.len() / d;
+        multiply(middle, d, Start::Other(x), View::new(mixed, rows, d), &self.right.attention_out, scale, Workers::One);
+        let mut normed = scratch::take(x.len());
+        math::rms_norm_rows(middle, self.gains[1], self.shape.norm_eps, &mut normed, inverse);
+        multiply(gate_up, 2 * f, Start::Nothing, View::new(&normed, rows, d), &self.right.gate_up, 1.0, Workers::One);
+        let mut active = scratch::take(rows * f);
+        math::swiglu_rows(gate_up, &mut active, f);
+        multiply(out, d, Start::Other(middle), View::new(&active, rows, f), &self.right.down, scale, Workers::One);
+    }
+}

@@ -1,0 +1,183 @@
+//! One pre-norm Transformer block as one op: x + s * Attn(LN(x)), then z + s * MLP(LN(z)).
+//! The definition strings the other ops together; a device may do the whole block at once.
+// R rows, D width, F feed-forward width
+
+mod backward;
+mod cpu;
+mod forward;
+
+use super::attention::{CausalAttention, Heads};
+use super::feed_forward::FeedForward;
+use super::linear::Linear;
+use super::residual::ResidualAdd;
+use super::rms_norm::RmsNorm;
+use super::rope::RopeTable;
+use super::{Matrix, attention, feed_forward, linear, residual, rms_norm};
+use dfdx::prelude::*;
+
+/// The weights of a block.
+#[derive(Clone, Debug)]
+pub struct BlockWeights<D: Device<f32>> {
+    /// (1, D)
+    pub attention_norm: Matrix<D>,
+    /// (3D, D): rows of query, key, value
+    pub qkv: Matrix<D>,
+    /// (D, D)
+    pub attention_out: Matrix<D>,
+    /// (1, D)
+    pub mlp_norm: Matrix<D>,
+    /// (2F, D): rows of gate, up
+    pub gate_up: Matrix<D>,
+    /// (D, F)
+    pub down: Matrix<D>,
+}
+
+/// What every block of a model shares besides weights.
+#[derive(Clone, Debug)]
+pub struct BlockShape<D: Device<f32>> {
+    pub rope: RopeTable<D>,
+    pub heads: Heads,
+    pub norm_eps: f32,
+    pub branch_scale: f32,
+}
+
+pub trait TransformerBlock: Device<f32> + Linear + RmsNorm + CausalAttention + FeedForward + ResidualAdd {
+    /// x (R, D) -> (R, D).
+    fn block<T: Tape<f32, Self>>(
+        x: Matrix<Self, T>,
+        weights: &BlockWeights<Self>,
+        shape: &BlockShape<Self>,
+    ) -> Result<Matrix<Self, T>, Self::Err> {
+        let stream = x.retaped::<T>();
+        let x = Self::residual_add(stream, attention_branch(x, weights, shape)?, shape.branch_scale)?;
+        let stream = x.retaped::<T>();
+        Self::residual_add(stream, mlp_branch(x, weights, shape)?, shape.branch_scale)
+    }
+}
+
+#[cfg(feature = "cuda")]
+impl TransformerBlock for Cuda {}
+
+/// Attn(LN(x)), before it is scaled.
+pub fn attention_branch<D: TransformerBlock, T: Tape<f32, D>>(
+    x: Matrix<D, T>,
+    weights: &BlockWeights<D>,
+    shape: &BlockShape<D>,
+) -> Result<Matrix<D, T>, D::Err> {
+    let x = D::rms_norm(x, &weights.attention_norm, shape.norm_eps)?;
+    let x = D::causal_attention(D::linear(x, &weights.qkv)?, &shape.rope, shape.heads)?;
+    D::linear(x, &weights.attention_out)
+}
+
+/// MLP(LN(x)), before it is scaled.
+pub fn mlp_branch<D: TransformerBlock, T: Tape<f32, D>>(
+    x: Matrix<D, T>,
+    weights: &BlockWeights<D>,
+    shape: &BlockShape<D>,
+) -> Result<Matrix<D, T>, D::Err> {
+    D::feed_forward(D::rms_norm(x, &weights.mlp_norm, shape.norm_eps)?, &weights.gate_up, &weights.down)
+}
+
+/// The block in plain dfdx ops.
+pub fn define<D: Device<f32>, T: Tape<f32, D>>(
+    x: Matrix<D, T>,
+    weights: &BlockWeights<D>,
+    shape: &BlockShape<D>,
+) -> Result<Matrix<D, T>, D::Err> {
+    let stream = x.retaped::<T>();
+    let branch = linear::define(rms_norm::define(x, &weights.attention_norm, shape.norm_eps)?, &weights.qkv)?;
+    let branch = linear::define(attention::define(branch, &shape.rope, shape.heads)?, &weights.attention_out)?;
+    let x = residual::define(stream, branch, shape.branch_scale)?;
+    let stream = x.retaped::<T>();
+    let branch = rms_norm::define(x, &weights.mlp_norm, shape.norm_eps)?;
+    residual::define(stream, feed_forward::define(branch, &weights.gate_up, &weights.down)?, shape.branch_scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Backend, check};
+    use super::*;
+
+    fn check_on<D: Backend>(dev: D) {
+        // (sequences, T, heads, K, F): odd sizes; several sequences to a unit; several units and groups; too large for groups.
+        for (batch, seq_len, heads, head_width, inner) in
+            [(1, 1, 1, 2, 1), (2, 5, 3, 6, 7), (5, 37, 2, 4, 9), (9, 70, 1, 16, 33), (3, 50, 2, 16, 50)]
+        {
+            let width = heads * head_width;
+            let shape = BlockShape {
+                rope: RopeTable::new(&dev, seq_len, head_width, 100.0).expect("memory"),
+                heads: Heads { seq_len, heads },
+                norm_eps: 1e-2,
+                branch_scale: 0.3,
+            };
+            // Weights of a size at which the branches matter and nothing saturates.
+            let scaled = |rows, cols, salt| check::matrix(&dev, rows, cols, salt) * (1.0 / (cols as f32).sqrt());
+            let inputs = [
+                check::matrix(&dev, batch * seq_len, width, 1),
+                check::matrix(&dev, 1, width, 2),
+                scaled(3 * width, width, 3),
+                scaled(width, width, 4),
+                check::matrix(&dev, 1, width, 5),
+                scaled(2 * inner, width, 6),
+                scaled(width, inner, 7),
+            ];
+            let weights = |w: &[Matrix<D>]| BlockWeights {
+                attention_norm: w[0].clone(),
+                qkv: w[1].clone(),
+                attention_out: w[2].clone(),
+                mlp_norm: w[3].clone(),
+                gate_up: w[4].clone(),
+                down: w[5].clone(),
+            };
+            check::check(
+                &inputs,
+                |x, w| D::block(x, &weights(w), &shape).expect("memory"),
+                |x, w| define(x, &weights(w), &shape).expect("memory"),
+            );
+        }
+    }
+
+    #[test]
+    fn on_cpu() {
+        check_on(Cpu::default());
+    }
+
+    /// In groups of sequences and step by step; more and fewer sequences than threads.
+    #[test]
+    fn results_do_not_depend_on_the_number_of_threads() {
+        let dev = Cpu::default();
+        for (batch, seq_len, width, inner) in [(9, 70, 16, 33), (9, 70, 32, 50), (1, 300, 32, 50), (2, 19, 32, 50)] {
+            let shape = BlockShape {
+                rope: RopeTable::new(&dev, seq_len, 16, 100.0).expect("memory"),
+                heads: Heads { seq_len, heads: width / 16 },
+                norm_eps: 1e-2,
+                branch_scale: 0.3,
+            };
+            let weights = BlockWeights {
+                attention_norm: check::matrix(&dev, 1, width, 2),
+                qkv: check::matrix(&dev, 3 * width, width, 3),
+                attention_out: check::matrix(&dev, width, width, 4),
+                mlp_norm: check::matrix(&dev, 1, width, 5),
+                gate_up: check::matrix(&dev, 2 * inner, width, 6),
+                down: check::matrix(&dev, width, inner, 7),
+            };
+            let x = check::matrix(&dev, batch * seq_len, width, 1);
+            let bits = |threads: usize| -> Vec<u32> {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a thread pool");
+                let all = pool.install(|| {
+                    let y = Cpu::block(x.leaky_trace(), &weights, &shape).expect("memory");
+                    let mut all = y.as_vec();
+                    let mut grads = y.square().sum::<Rank0, _>().backward();
+                    let w = &weights;
+                    for input in [&x, &w.attention_norm, &w.qkv, &w.attention_out, &w.mlp_norm, &w.gate_up, &w.down] {
+                        all.extend_from_slice(grads.get_or_alloc_mut(input).expect("a gradient"));
+                    }
+                    all
+                });
+                all.iter().map(|x| x.to_bits()).collect()
+            };
+            let one = bits(1);
+            assert!((2..=4).all(|threads| bits(threads) == one), "{batch} sequences of {seq_len}, width {width}");
+        }
+    }
+}

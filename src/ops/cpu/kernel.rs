@@ -1,0 +1,207 @@
+//! The innermost loop of every matrix product: a tile of the output held in registers while the inner sum runs. One copy for
+//! each instruction set; what is a row, a panel or a block is decided in `gemm.rs`.
+//!
+//! An element of the output is the same sequence of operations wherever its tile begins and however large it is: tiles may be
+//! cut in any way and by any number of threads without changing a bit.
+#![allow(unsafe_code)]
+
+use super::level::Level;
+
+/// One tile: out = start + factor * a b, for `rows` rows and `vectors` registers of columns.
+#[derive(Clone, Copy)]
+pub struct Tile {
+    /// Element (i, k) of the left matrix is at `a + i * a_row + k * a_inner`; one of the two steps is 1.
+    pub a: *const f32,
+    pub a_row: usize,
+    pub a_inner: usize,
+    /// Row k of the right matrix is at `b + k * b_inner`, `vectors` registers wide.
+    pub b: *const f32,
+    pub b_inner: usize,
+    pub inner: usize,
+    pub out: *mut f32,
+    pub out_row: usize,
+    /// What the product is added to; null: nothing.
+    pub start: *const f32,
+    pub start_row: usize,
+    pub factor: f32,
+}
+
+/// Most rows of a tile that is so many registers wide: as many as leave registers for a row of b and one element of a.
+pub const fn most_rows(level: Level, vectors: usize) -> usize {
+    match (level, vectors) {
+        (Level::Avx512, 1) => 16,
+        (Level::Avx512, 2) => 12,
+        (Level::Avx512, 3) => 8,
+        (Level::Avx512, _) => 6,
+        (Level::Avx2, 1) => 8,
+        (Level::Avx2, 2) => 6,
+        (Level::Avx2, _) => 4,
+        (Level::Portable, _) => 4,
+    }
+}
+
+/// Most registers side by side in a tile.
+pub const fn most_vectors(level: Level) -> usize {
+    match level {
+        Level::Avx512 => 4,
+        Level::Avx2 => 3,
+        Level::Portable => 4,
+    }
+}
+
+/// The widest tile, in numbers.
+pub const WIDEST: usize = 64;
+
+/// Expands to a `match` from (rows, vectors) to the instance of `$f` with these constants.
+macro_rules! instances {
+    ($f:ident, $by_rows:literal, $rows:expr, $vectors:expr, $tile:expr; $($v:literal: $($r:literal)*;)*) => {
+        match ($rows, $vectors) {
+            // SAFETY: as of the function this stands in.
+            $($(($r, $v) => unsafe { $f::<$r, $v, $by_rows>($tile) },)*)*
+            (rows, vectors) => unreachable!("no tile of {rows} rows and {vectors} registers"),
+        }
+    };
+}
+
+/// Computes one tile.
+///
+/// # Safety
+/// The CPU has the instructions of `level`; every address named by the tile lies inside an allocation, and nothing else writes
+/// to the output meanwhile. `rows` and `vectors` are not 0 and within [`most_rows`] and [`most_vectors`].
+pub unsafe fn run(level: Level, rows: usize, vectors: usize, tile: &Tile) {
+    // Rows of a side by side in memory need one address each, columns of a one for all.
+    let by_rows = tile.a_inner == 1;
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => {
+            use avx512::tile as f;
+            if by_rows {
+                instances!(f, true, rows, vectors, tile; 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; 2: 1 2 3 4 5 6 7 8 9 10 11 12;
+                    3: 1 2 3 4 5 6 7 8; 4: 1 2 3 4 5 6;)
+            } else {
+                instances!(f, false, rows, vectors, tile; 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; 2: 1 2 3 4 5 6 7 8 9 10 11 12;
+                    3: 1 2 3 4 5 6 7 8; 4: 1 2 3 4 5 6;)
+            }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => {
+            use avx2::tile as f;
+            if by_rows {
+                instances!(f, true, rows, vectors, tile; 1: 1 2 3 4 5 6 7 8; 2: 1 2 3 4 5 6; 3: 1 2 3 4;)
+            } else {
+                instances!(f, false, rows, vectors, tile; 1: 1 2 3 4 5 6 7 8; 2: 1 2 3 4 5 6; 3: 1 2 3 4;)
+            }
+        }
+        _ => {
+            use portable::tile as f;
+            instances!(f, true, rows, vectors, tile; 1: 1 2 3 4; 2: 1 2 3 4; 3: 1 2 3 4; 4: 1 2 3 4;)
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! x86 {
+    ($name:ident, $features:literal, $vector:ident, $lanes:literal, $zero:ident, $splat:ident, $load:ident, $store:ident, $fma:ident, $mul:ident) => {
+        mod $name {
+            use super::Tile;
+            use std::arch::x86_64::*;
+
+            /// # Safety
+            /// As [`super::run`].
+            #[target_feature(enable = $features)]
+            pub unsafe fn tile<const R: usize, const V: usize, const BY_ROWS: bool>(t: &Tile) {
+                // SAFETY: the caller vouches for all addresses; every one below is one the tile names.
+                unsafe {
+                    let mut sums: [[$vector; V]; R] = [[$zero(); V]; R];
+                    let (mut a, mut b) = (t.a, t.b);
+                    for _ in 0..t.inner {
+                        let mut row: [$vector; V] = [$zero(); V];
+                        for v in 0..V {
+                            row[v] = $load(b.add(v * $lanes));
+                        }
+                        for r in 0..R {
+                            let element = $splat(if BY_ROWS { *a.add(r * t.a_row) } else { *a.add(r) });
+                            for v in 0..V {
+                                sums[r][v] = $fma(element, row[v], sums[r][v]);
+                            }
+                        }
+                        a = a.add(if BY_ROWS { 1 } else { t.a_inner });
+                        b = b.add(t.b_inner);
+                    }
+                    let factor = $splat(t.factor);
+                    for r in 0..R {
+                        for v in 0..V {
+                            let sum = if t.start.is_null() {
+                                $mul(factor, sums[r][v])
+                            } else {
+                                $fma(factor, sums[r][v], $load(t.start.add(r * t.start_row + v * $lanes)))
+                            };
+                            $store(t.out.add(r * t.out_row + v * $lanes), sum);
+                        }
+                    }
+                }
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+x86!(
+    avx512,
+    "avx512f",
+    __m512,
+    16,
+    _mm512_setzero_ps,
+    _mm512_set1_ps,
+    _mm512_loadu_ps,
+    _mm512_storeu_ps,
+    _mm512_fmadd_ps,
+    _mm512_mul_ps
+);
+#[cfg(target_arch = "x86_64")]
+x86!(
+    avx2,
+    "avx2,fma",
+    __m256,
+    8,
+    _mm256_setzero_ps,
+    _mm256_set1_ps,
+    _mm256_loadu_ps,
+    _mm256_storeu_ps,
+    _mm256_fmadd_ps,
+    _mm256_mul_ps
+);
+
+mod portable {
+    use super::Tile;
+
+    const LANES: usize = 4;
+
+    /// # Safety
+    /// As [`super::run`].
+    pub unsafe fn tile<const R: usize, const V: usize, const BY_ROWS: bool>(t: &Tile) {
+        let mut sums = [[[0.0_f32; LANES]; V]; R];
+        // SAFETY: the caller vouches for all addresses; every one below is one the tile names.
+        unsafe {
+            for k in 0..t.inner {
+                for r in 0..R {
+                    let element = *t.a.add(r * t.a_row + k * t.a_inner);
+                    for v in 0..V {
+                        for lane in 0..LANES {
+                            sums[r][v][lane] += element * *t.b.add(k * t.b_inner + v * LANES + lane);
+                        }
+                    }
+                }
+            }
+            for r in 0..R {
+                for v in 0..V {
+                    for lane in 0..LANES {
+                        let at = v * LANES + lane;
+                        let start = if t.start.is_null() { 0.0 } else { *t.start.add(r * t.start_row + at) };
+                        *t.out.add(r * t.out_row + at) = start + t.factor * sums[r][v][lane];
+                    }
+                }
+            }
+        }
+    }
+}
