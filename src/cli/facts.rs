@@ -1,6 +1,6 @@
 //! What is known of a profile's nodes beyond their results: how they stand, keys, parameters, times, machines. The report, `ui`, `dag` and `status` show it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use super::context::Context;
 use super::human;
 use crate::engine::attempt::now_ms;
 use crate::engine::digest::Digest;
-use crate::engine::graph::Graph;
+use crate::engine::graph::{Graph, Origin};
 use crate::engine::plan::{Judged, Planner, Standing};
 use crate::engine::store::hostname;
 use crate::engine::trail::Trail;
@@ -149,7 +149,7 @@ impl Facts {
             "profile": graph.profile, "profile_flag": flag, "repro": env!("CARGO_PKG_VERSION"), "rustc": env!("REPRO_RUSTC"),
             "target": env!("REPRO_TARGET"), "host": hostname(), "made": human::moment(now_ms()),
             "going": self.trail.as_ref().is_some_and(|trail| trail.lives), "run": run, "version": self.version(graph),
-            "stages": stages, "nodes": nodes, "dag": self.dag.svg_for_page(),
+            "stages": stages, "tables": tables(graph), "nodes": nodes, "dag": self.dag.svg_for_page(),
         })
     }
 
@@ -193,6 +193,20 @@ impl Facts {
         }
         known.then(|| work / trail.jobs.max(1) as f64)
     }
+}
+
+/// Which stages measured what a tidy table holds: its input `table`, or `table.part`, reads them.
+fn tables(graph: &Graph) -> BTreeMap<String, BTreeSet<usize>> {
+    let mut found: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
+    for node in graph.nodes.iter().filter(|node| graph.stages[node.stage].kind.name() == "tidy") {
+        for input in &node.inputs {
+            if let Origin::Nodes(list) = &input.origin {
+                let table = input.name.split('.').next().unwrap_or_default().to_string();
+                found.entry(table).or_default().extend(list.iter().map(|from| graph.nodes[from.node].stage));
+            }
+        }
+    }
+    found
 }
 
 /// What a node of each stage took on average, in this profile.

@@ -45,12 +45,13 @@
     return [...seen].sort((a, b) => a - b);
   }
 
-  /** The nodes behind a figure or a claim: those of the stages its tables are named for, with all they read; else all behind `own`. */
+  /** The nodes behind a figure or a claim: those that measured its tables, with all they read; else all behind `own`. */
   function behind(own, tables) {
-    const stages = facts.stages.map((stage, at) => (tables.includes(stage.name) ? at : -1)).filter((at) => at >= 0);
-    if (!stages.length) return closure(own);
+    const named = (table) => facts.stages.map((stage, at) => (stage.name === table ? at : -1)).filter((at) => at >= 0);
+    const stages = new Set(tables.flatMap((table) => facts.tables[table] || named(table)));
+    if (!stages.size) return closure(own);
     const measured = [];
-    facts.nodes.forEach((node, at) => { if (stages.includes(node.st)) measured.push(at); });
+    facts.nodes.forEach((node, at) => { if (stages.has(node.st)) measured.push(at); });
     return [...new Set([...closure(measured), ...own])].sort((a, b) => a - b);
   }
 
