@@ -1,6 +1,7 @@
 //! What the `paper` profile would train, as a table: the configuration that the claims about it are checked against, and what it costs.
 
-use crate::paper::config::{ModelConfig, RawBatch, RawInit, RawModel, RawOptimiser, RawScaling, RawSchedule};
+use crate::paper::config::{RawBatch, RawInit, RawModel, RawOptimiser, RawScaling, RawSchedule};
+use crate::paper::cost::flops_per_token;
 use crate::paper::scaling::Role;
 use crate::paper::tidy::Row;
 use serde::Deserialize;
@@ -102,13 +103,6 @@ pub fn rows(node: &str, seed: Option<u64>, params: &serde_json::Value) -> Option
     rows.extend(run.diverged_above.map(|bound| here("diverged_above", "nats/token", bound)));
     rows.extend(run.eval.map(|eval| here("eval_tokens", "tokens", (eval.sequences * run.batch.seq_len) as f64)));
     Some(rows)
-}
-
-/// Forward and backward of one token: six operations per weight it meets, and causal attention over half the sequence on average.
-pub fn flops_per_token(model: &ModelConfig, seq_len: usize) -> f64 {
-    let (d, mlp) = (model.width as f64, model.mlp as f64);
-    let visits = (model.depth * model.loops) as f64;
-    6.0 * (visits * (4.0 * d * d + 3.0 * d * mlp) + d * model.vocabulary as f64) + 6.0 * visits * d * seq_len as f64
 }
 
 #[cfg(test)]

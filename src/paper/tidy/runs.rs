@@ -3,6 +3,7 @@
 use super::{Row, TidyError};
 use crate::paper::checkpoint::Identity;
 use crate::paper::config::{RawInit, RawModel, RawOptimiser, RawScaling, RuleName, Sharing};
+use crate::paper::cost;
 use crate::paper::metrics::{METRICS, PROBES};
 use crate::paper::probes::ProbeReport;
 use crate::paper::trainer::{Outcome, Status};
@@ -29,6 +30,10 @@ pub fn of_run(identity: &Identity, outcome: &Outcome, diverged_above: Option<f64
         rows.push(here(Row::new("eval_loss", "nats/token", if diverged { f64::NAN } else { eval_loss })));
     }
     rows.push(here(Row::new("tokens", "tokens", outcome.tokens_seen as f64)));
+    if let Ok(model) = identity.model.check() {
+        let flops = cost::flops_per_token(&model, identity.batch.seq_len) * outcome.tokens_seen as f64;
+        rows.push(here(Row::new("train_flops", "FLOP", flops)));
+    }
     rows.push(here(Row::new("parameters", "1", outcome.parameters as f64)));
     rows.push(here(Row::new("branch_scale", "1", outcome.branch_scale)));
     for line in lines::<Line>(&dir.join(METRICS))? {
