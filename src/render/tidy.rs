@@ -2,6 +2,7 @@
 //! are not there are null. Computes nothing.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,8 +72,8 @@ impl Tables {
         let mut tables = BTreeMap::new();
         for path in paths {
             let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-            if !tables.contains_key(&name) {
-                tables.insert(name, Table::read(path)?);
+            if let Entry::Vacant(place) = tables.entry(name) {
+                place.insert(Table::read(path)?);
             }
         }
         Ok(Tables(tables))

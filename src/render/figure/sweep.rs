@@ -1,6 +1,6 @@
 //! Training runs grouped into learning-rate curves: by rule, depth and loop count. Shared by the figures and tables of the sweeps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::render::chart::axis::Tick;
 use crate::render::statistics::{Mean, Optimum, mean, optimum};
@@ -73,12 +73,9 @@ pub struct Family {
 /// loop belongs to every rule of its depth.
 pub fn families(table: &Table) -> Vec<Family> {
     let mut found: BTreeMap<(i64, usize, String), BTreeMap<i64, Vec<Point>>> = BTreeMap::new();
-    let diverged: Vec<&Row> = table.of("diverged").filter(|row| row.value > 0.0).collect();
-    let mut bad: std::collections::BTreeSet<(String, Option<i64>, Option<i64>, u64, Option<i64>)> = Default::default();
-    let key = |row: &Row| (row.rule().to_string(), row.l, row.n, row.lr.unwrap_or(f64::NAN).to_bits(), row.seed);
-    for row in diverged {
-        bad.insert(key(row));
-    }
+    // What names a run: rule, depth, loops, rate and seed.
+    let key = |row: &Row| (row.rule().to_string(), [row.l, row.n, row.seed], row.lr.map(f64::to_bits));
+    let bad: BTreeSet<_> = table.of("diverged").filter(|row| row.value > 0.0).map(key).collect();
     for row in table.of("eval_loss").filter(|row| row.stack() != "deep") {
         let (Some(depth), Some(n), Some(lr)) = (row.l, row.n, row.lr) else { continue };
         let order = ["none", "sqrt", "linear", "factorised"].iter().position(|rule| *rule == row.rule()).unwrap_or(9);
