@@ -76,12 +76,12 @@ pub fn bar(parts: &[(usize, char)], total: usize, width: usize) -> String {
     for (count, letter) in parts {
         seen += count;
         // Rounded down, so that only what is whole looks whole; but something is not nothing.
-        let mut until = seen * width / total.max(1);
+        let mut until = (seen * width / total.max(1)).max(drawn);
         if *count > 0 && until == drawn && drawn < width {
             until += 1;
         }
-        out.extend(std::iter::repeat_n(*letter, until.saturating_sub(drawn)));
-        drawn = drawn.max(until);
+        out.extend(std::iter::repeat_n(*letter, until - drawn));
+        drawn = until;
     }
     out.extend(std::iter::repeat_n('·', width.saturating_sub(drawn)));
     out
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(sparkline(&[8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0], 8), "█▇▆▅▄▃▂▁");
         assert_eq!(sparkline(&[1.0, 1.0, f64::NAN], 9), "▁▁×");
         assert_eq!(sparkline(&[], 9), "");
-        assert_eq!(sparkline(&(0..1000).map(f64::from).collect::<Vec<_>>(), 4), "▂▃▅▇");
+        assert_eq!(sparkline(&(0..1000).map(f64::from).collect::<Vec<_>>(), 4), "▂▄▅▇");
     }
 
     #[test]

@@ -104,11 +104,21 @@ impl Serialize for RuleName {
 
 impl<'de> Deserialize<'de> for RuleName {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| {
-            let words = "expected one of `none`, `sqrt`, `linear`, `factorised`, `power`, `power-0.75`";
-            serde::de::Error::custom(format!("unknown variant `{text}`, {words}"))
-        })
+        /// Fails inside of the value, so that a message names its place.
+        struct Word;
+        impl serde::de::Visitor<'_> for Word {
+            type Value = RuleName;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("the name of a residual rule")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<RuleName, E> {
+                RuleName::parse(text).ok_or_else(|| {
+                    let words = "expected one of `none`, `sqrt`, `linear`, `factorised`, `power`, `power-0.75`";
+                    E::custom(format!("unknown variant `{text}`, {words}"))
+                })
+            }
+        }
+        deserializer.deserialize_str(Word)
     }
 }
 

@@ -229,7 +229,7 @@ mod tests {
     fn log_ticks_name_decades_and_mark_the_rest() {
         let ticks = Scale::Log10.ticks((0.9, 70.0), 5);
         assert_eq!(labels(&ticks), ["1", "2", "5", "10", "20", "50"]);
-        assert_eq!(ticks.len(), 16);
+        assert_eq!(ticks.len(), 17);
         assert_eq!(
             labels(&Scale::Log10.ticks((1e-6, 1e6), 5)),
             ["10^{−6}", "10^{−3}", "1", "10^{3}", "10^{6}"].map(|l| if l == "10^{3}" { "1000" } else { l })
