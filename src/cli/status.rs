@@ -111,7 +111,7 @@ fn as_json(profile: &str, rows: &[Row]) -> String {
 
 /// A bar for each stage: `█` done, `▶` running, `✗` failed, `·` to come.
 fn as_text(rows: &[Row], style: Style) -> String {
-    let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).clamp(5, 20);
+    let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).clamp(5, 23);
     let head = format!("{:width$}  {:14} {:>9} {:>6} {:>6} {:>6}  took", "stage", "", "done", "to run", "waits", "failed");
     let mut out = format!("{}\n", style.paint(Tone::Quiet, &head));
     for row in rows {
@@ -217,8 +217,8 @@ mod tests {
         let text = as_text(&[row], Style::plain());
         assert_eq!(
             text,
-            "stage                                     done to run  waits failed  took\n\
-             a-stage-with-quite-…  █████████████✗ 1900/2000     98      ·      1  2 h 11 m\n"
+            "stage                                        done to run  waits failed  took\n\
+             a-stage-with-quite-a-l…  █████████████✗ 1900/2000     98      ·      1  2 h 11 m\n"
         );
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
     }

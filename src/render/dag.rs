@@ -119,33 +119,34 @@ impl Dag {
         self.draw(true)
     }
 
-    /// Columns by distance from the sources, left to right.
+    /// Layers by distance from the sources: left to right, or from top to bottom on a page, which is long rather than wide.
     fn draw(&self, for_page: bool) -> String {
-        const WIDTH: usize = 190;
         const HEIGHT: usize = 46;
-        const GAP_X: usize = 60;
-        const GAP_Y: usize = 26;
         const EDGE: usize = 16;
-        let mut column = vec![0usize; self.boxes.len()];
+        let (width, gap_x, gap_y) = if for_page { (212, 24, 34) } else { (190, 60, 26) };
+        let mut layer = vec![0usize; self.boxes.len()];
         for (from, to) in self.edges() {
-            column[to] = column[to].max(column[from] + 1);
+            layer[to] = layer[to].max(layer[from] + 1);
         }
-        let columns = column.iter().max().map_or(0, |last| last + 1);
-        let mut row = vec![0usize; self.boxes.len()];
-        let mut filled = vec![0usize; columns];
+        let layers = layer.iter().max().map_or(0, |last| last + 1);
+        let mut rank = vec![0usize; self.boxes.len()];
+        let mut filled = vec![0usize; layers];
         for at in 0..self.boxes.len() {
-            row[at] = filled[column[at]];
-            filled[column[at]] += 1;
+            rank[at] = filled[layer[at]];
+            filled[layer[at]] += 1;
         }
-        let rows = filled.iter().copied().max().unwrap_or(0);
-        let over = self.edges().any(|(from, to)| column[to] > column[from] + 1);
+        let most = filled.iter().copied().max().unwrap_or(0);
+        let over = !for_page && self.edges().any(|(from, to)| layer[to] > layer[from] + 1);
         let top = EDGE + if over { HEIGHT / 2 } else { 0 };
-        let total_height = top + EDGE + rows * (HEIGHT + GAP_Y);
-        let total_width = 2 * EDGE + columns * (WIDTH + GAP_X);
-        // Short columns stand in the middle.
+        let (columns, rows) = if for_page { (most, layers) } else { (layers, most) };
+        let total_height = top + EDGE + rows * (HEIGHT + gap_y);
+        let total_width = 2 * EDGE + columns * (width + gap_x);
+        // Short layers stand in the middle.
         let place = |at: usize| {
-            let spare = (rows - filled[column[at]]) * (HEIGHT + GAP_Y) / 2;
-            (EDGE + column[at] * (WIDTH + GAP_X), top + spare + row[at] * (HEIGHT + GAP_Y))
+            let spare = most - filled[layer[at]];
+            let (column, row) = if for_page { (rank[at], layer[at]) } else { (layer[at], rank[at]) };
+            let (right, down) = if for_page { (spare * (width + gap_x) / 2, 0) } else { (0, spare * (HEIGHT + gap_y) / 2) };
+            (EDGE + right + column * (width + gap_x), top + down + row * (HEIGHT + gap_y))
         };
         let size = format!("viewBox=\"0 0 {total_width} {total_height}\" width=\"{total_width}\" height=\"{total_height}\"");
         let mut out = if for_page {
@@ -159,12 +160,19 @@ impl Dag {
         };
         for (from, to) in self.edges() {
             let ((x1, y1), (x2, y2)) = (place(from), place(to));
-            let (x1, y1, y2) = (x1 + WIDTH, y1 + HEIGHT / 2, y2 + HEIGHT / 2);
-            // An edge that passes over other columns takes the way above their boxes.
-            let lift = if column[to] > column[from] + 1 { HEIGHT + GAP_Y / 2 } else { 0 };
-            let (reach, up1, up2) = (GAP_X / 2 + lift, y1 - lift, y2 - lift);
-            let (c1, c2) = (x1 + reach, x2 - reach);
-            let _ = writeln!(out, "<path d=\"M{x1} {y1} C{c1} {up1} {c2} {up2} {x2} {y2}\" fill=\"none\" stroke=\"#7b8794\"/>");
+            let path = if for_page {
+                let (x1, y1, x2) = (x1 + width / 2, y1 + HEIGHT, x2 + width / 2);
+                let (c1, c2) = (y1 + gap_y, y2 - gap_y);
+                format!("M{x1} {y1} C{x1} {c1} {x2} {c2} {x2} {y2}")
+            } else {
+                let (x1, y1, y2) = (x1 + width, y1 + HEIGHT / 2, y2 + HEIGHT / 2);
+                // An edge that passes over other columns takes the way above their boxes.
+                let lift = if layer[to] > layer[from] + 1 { HEIGHT + gap_y / 2 } else { 0 };
+                let (reach, up1, up2) = (gap_x / 2 + lift, y1 - lift, y2 - lift);
+                let (c1, c2) = (x1 + reach, x2 - reach);
+                format!("M{x1} {y1} C{c1} {up1} {c2} {up2} {x2} {y2}")
+            };
+            let _ = writeln!(out, "<path d=\"{path}\" fill=\"none\" stroke=\"#7b8794\"/>");
         }
         for (at, stage) in self.boxes.iter().enumerate() {
             let (x, y) = place(at);
@@ -177,7 +185,7 @@ impl Dag {
             let _ = writeln!(
                 out,
                 "<g class=\"box {class}\"><title>{label}: {state}</title>\
-                 <rect x=\"{x}\" y=\"{y}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" rx=\"7\" fill=\"{colour}\" stroke=\"#52606d\"/>\
+                 <rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{HEIGHT}\" rx=\"7\" fill=\"{colour}\" stroke=\"#52606d\"/>\
                  <text x=\"{tx}\" y=\"{ty}\" fill=\"#1f2933\" font-weight=\"bold\">{label}</text>\
                  <text class=\"sub\" x=\"{tx}\" y=\"{ty2}\" fill=\"#3e4c59\" font-size=\"11\">{sub}</text></g>",
                 tx = x + 10,

@@ -35,7 +35,7 @@ pub fn main_part(content: &Content) -> Markup {
         @if !content.deviations.trim().is_empty() {
             section #deviations aria-labelledby="deviations-title" {
                 h2 #deviations-title { "Deviations" }
-                div .prose tabindex="0" role="region" aria-labelledby="deviations-title" { (PreEscaped(markdown::html(strip_title(&content.deviations)))) }
+                div .prose tabindex="0" role="group" aria-label="Where this differs from the paper" { (PreEscaped(markdown::html(strip_title(&content.deviations)))) }
             }
         }
     }

@@ -188,8 +188,9 @@ impl Verdict {
     }
 }
 
+/// Both ends, unless they are one: an exact number needs no interval.
 fn interval(bounds: Option<&[Value; 2]>) -> Option<String> {
-    bounds.map(|[low, high]| {
+    bounds.filter(|[low, high]| number(low) != number(high)).map(|[low, high]| {
         let (low, high) = (number(low), number(high));
         let (low, high) = (evened(&low, &high), evened(&high, &low));
         format!("[{low}, {high}]")
@@ -414,6 +415,7 @@ mod tests {
         assert_eq!(shown(11.9, 11.923), "[11.90, 11.92]");
         assert_eq!(shown(-1.0, 0.5), "[-1.0, 0.5]");
         assert_eq!(shown(1e-9, 2.0), "[1e-9, 2]");
+        assert_eq!(interval(Some(&[3.4641.into(), 3.46411.into()])), None);
     }
 
     #[test]
