@@ -36,7 +36,16 @@ pub fn show(global: &Global, which: &Which, targets: &[String], force: bool) -> 
     if force {
         planner.forced = planner.wanted.clone();
     }
-    let plan = planner.plan(&nodes)?;
+    let plan = match planner.plan(&nodes) {
+        Ok(plan) => plan,
+        Err(error) => {
+            // What it would cost depends on sizes only, and is worth knowing before its data are fetched.
+            if !global.json {
+                print(&Costs::of_this_machine().as_text(&context.graph, &nodes));
+            }
+            return Err(error.into());
+        }
+    };
     let remains = plan.iter().any(|(_, judged)| judged.standing != Standing::Cached);
     if global.json {
         print(&as_json(&context.graph, &plan, &Costs::of_this_machine()));
