@@ -88,6 +88,14 @@
   addEventListener("hashchange", follow);
   follow();
 
+  // Paper has no triangles to click: tables that are folded away unfold for printing.
+  let folded = [];
+  addEventListener("beforeprint", () => {
+    folded = all("details.table:not([open])");
+    for (const table of folded) table.open = true;
+  });
+  addEventListener("afterprint", () => { for (const table of folded) table.open = false; });
+
   // Values of marks: by pointer, or by arrow keys in a picture that has the focus.
   const tip = $("#tip");
   let marked = null;
