@@ -95,7 +95,7 @@ fn panel_vectors(level: Level, left: usize) -> usize {
     match level {
         Level::Avx2 => left.min(2),
         _ => match left {
-            1 | 2 | 3 | 4 => left,
+            1..=4 => left,
             5 => 3,
             _ if left.is_multiple_of(3) => 3,
             _ => most_vectors(level),

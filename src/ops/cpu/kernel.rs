@@ -179,6 +179,7 @@ mod portable {
 
     /// # Safety
     /// As [`super::run`].
+    #[allow(clippy::needless_range_loop, reason = "rows, registers and lanes index addresses as well as sums")]
     pub unsafe fn tile<const R: usize, const V: usize, const BY_ROWS: bool>(t: &Tile) {
         let mut sums = [[[0.0_f32; LANES]; V]; R];
         // SAFETY: the caller vouches for all addresses; every one below is one the tile names.

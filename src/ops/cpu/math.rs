@@ -275,9 +275,7 @@ vectorised! {
             for (piece, x) in row.chunks_exact_mut(LANES).enumerate() {
                 let left = left(piece);
                 if left == 0 {
-                    for lane in 0..LANES {
-                        x[lane] = 0.0;
-                    }
+                    x.fill(0.0);
                     continue;
                 }
                 for lane in 0..LANES {
