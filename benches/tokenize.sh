@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tables of docs/benchmarks-data.md in one command: ours and the peers in turns, so that a busy machine slows all of them.
+# The tables of docs/benchmarks.md in one command: ours and the peers in turns, so that a busy machine slows all of them.
 # Usage: benches/tokenize.sh [ROUNDS] [GIGABYTES for the memory test, 0 skips it]
 set -euo pipefail
 cd "$(dirname "$0")/.."
