@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::series::{letter, look, nothing};
-use super::sweep::{Family, epsilon, families, rate_text, reference_depth, same_rate};
+use super::sweep::{Family, by_rule_and_by_depth, epsilon, rate_text, same_rate};
 use super::{Drawn, Figure, Settings};
 use crate::render::chart::axis::plain_number;
 use crate::render::chart::layout::PAGE;
@@ -22,10 +22,7 @@ pub const FIGURE: Figure = Figure {
 };
 
 fn draw(tables: &Tables, _: &Settings) -> Drawn {
-    let sweep = families(tables.get("lr-transfer"));
-    let reference = reference_depth(&sweep);
-    let depths: Vec<Family> =
-        families(tables.get("depth-transfer")).into_iter().filter(|family| Some(family.depth) != reference).collect();
+    let (sweep, depths) = by_rule_and_by_depth(tables);
     let all: Vec<(&Family, &Table)> = sweep
         .iter()
         .map(|family| (family, tables.get("lr-transfer")))

@@ -1,7 +1,7 @@
 //! Figure "lr-transfer": held-out loss over the base learning rate, for each residual rule and depth.
 
 use super::series::{letter, list, look, nothing, with_sem};
-use super::sweep::{Family, epsilon, families, rate_text, rate_ticks, rates, reference_depth};
+use super::sweep::{Family, by_rule_and_by_depth, epsilon, rate_text, rate_ticks, rates, reference_depth};
 use super::{Drawn, Figure, Settings};
 use crate::render::chart::layout::PAGE;
 use crate::render::chart::{Axis, Cell, Chart, Dot, Key, Layer, Plot, Row, Sample, Scale, Shape};
@@ -19,10 +19,8 @@ pub const FIGURE: Figure = Figure {
 };
 
 fn draw(tables: &Tables, _: &Settings) -> Drawn {
-    let sweep = families(tables.get("lr-transfer"));
+    let (sweep, depths) = by_rule_and_by_depth(tables);
     let reference = reference_depth(&sweep);
-    let depths: Vec<Family> =
-        families(tables.get("depth-transfer")).into_iter().filter(|family| Some(family.depth) != reference).collect();
     let mut loops: Vec<i64> = sweep.iter().chain(&depths).flat_map(|family| family.curves.keys().copied()).collect();
     loops.sort_unstable();
     loops.dedup();

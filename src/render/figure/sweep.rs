@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::render::chart::axis::Tick;
 use crate::render::statistics::{Mean, Optimum, mean, optimum};
-use crate::render::tidy::{Row, Table};
+use crate::render::tidy::{Row, Table, Tables};
 
 /// One model at one learning rate: what its seeds came to.
 #[derive(Clone, Debug, Default)]
@@ -116,6 +116,14 @@ pub fn families(table: &Table) -> Vec<Family> {
 /// The depth the learning rate was tuned at: that of the sweep over rules.
 pub fn reference_depth(sweep: &[Family]) -> Option<i64> {
     sweep.iter().map(|family| family.depth).min()
+}
+
+/// The sweep over rules, and that over depths without the reference depth, which the first one holds already.
+pub fn by_rule_and_by_depth(tables: &Tables) -> (Vec<Family>, Vec<Family>) {
+    let sweep = families(tables.get("lr-transfer"));
+    let reference = reference_depth(&sweep);
+    let deeper = families(tables.get("depth-transfer")).into_iter().filter(|family| Some(family.depth) != reference).collect();
+    (sweep, deeper)
 }
 
 /// All learning rates there are, ascending.

@@ -1,5 +1,6 @@
 //! Takes an SVG file into a page: only drawing elements, nothing that runs or loads, and ids that no other picture has.
 
+use crate::render::chart::svg::escape;
 use roxmltree::{Document, Error, Node, NodeType, ParsingOptions};
 
 /// Elements that draw. Everything else is left out with all it holds.
@@ -51,7 +52,7 @@ pub fn inline(text: &str, name: &str, alt: &str) -> Result<String, Error> {
 
 fn write(node: Node, name: &str, alt: Option<&str>, out: &mut String) {
     match node.node_type() {
-        NodeType::Text => return escape(node.text().unwrap_or_default(), out),
+        NodeType::Text => return out.push_str(&escape(node.text().unwrap_or_default())),
         NodeType::Element => {}
         _ => return,
     }
@@ -73,13 +74,13 @@ fn write(node: Node, name: &str, alt: Option<&str>, out: &mut String) {
             out.push(' ');
             out.push_str(key);
             out.push_str("=\"");
-            escape(&value, out);
+            out.push_str(&escape(&value));
             out.push('"');
         }
     }
     if let Some(alt) = alt {
         out.push_str(" role=\"img\" aria-label=\"");
-        escape(alt, out);
+        out.push_str(&escape(alt));
         out.push('"');
         if let Some(width) = natural_width(node) {
             out.push_str(&format!(" style=\"width:{:.1}rem\"", width * ON_SCREEN / 16.0));
@@ -135,18 +136,6 @@ fn kept(key: &str, value: &str, name: &str) -> Option<String> {
         _ if lower.contains("javascript:") => None,
         _ if lower.contains("url(") => value.contains("url(#").then(|| value.replace("url(#", &format!("url(#{name}-"))),
         _ => Some(value.to_string()),
-    }
-}
-
-fn escape(text: &str, out: &mut String) {
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
     }
 }
 
