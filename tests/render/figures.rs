@@ -79,6 +79,35 @@ fn a_diverged_run_is_a_cross_and_breaks_the_line() {
     assert!(!tips(&svg).iter().any(|tip| tip.starts_with("N = 8, η₀ = 1.6e-2: loss")));
 }
 
+/// What is written at the ticks of the vertical axes (`end`) or the horizontal ones (`middle`).
+fn tick_labels(svg: &str, anchor: &str) -> Vec<String> {
+    let ticks =
+        svg.lines().filter(|line| line.contains(&format!(" font-size=\"9.5\" fill=\"#222222\" text-anchor=\"{anchor}\">")));
+    ticks.map(|line| line.split_once('>').unwrap().1.trim_end_matches("</text>").to_string()).collect()
+}
+
+#[test]
+fn steps_and_counts_are_marked_at_whole_numbers_only() {
+    let mut tables = whole();
+    tables.0.insert("init-diagnostics".into(), diagnostics(1, 3));
+    tables.0.get_mut("post-training").unwrap().rows.retain(|row| row.n <= Some(4));
+    for name in ["lr-transfer", "depth-transfer"] {
+        let rows = &mut tables.0.get_mut(name).unwrap().rows;
+        rows.iter_mut().for_each(|row| row.step = row.step.map(|step| step / 10));
+        rows.retain(|row| row.step <= Some(5));
+    }
+    for (figure, anchor, wanted) in [
+        ("hidden-norm", "middle", &["0", "1", "2", "3", "4"][..]),
+        ("loss-curves", "middle", &["1", "2", "3", "4", "5"][..]),
+        ("cosine-deep", "end", &["0", "1", "2"][..]),
+        ("cosine-looped", "end", &["0", "1", "2"][..]),
+    ] {
+        let labels = tick_labels(&draw(figure, &tables).svg, anchor);
+        assert!(labels.ends_with(&wanted.iter().map(|label| label.to_string()).collect::<Vec<_>>()), "{figure}: {labels:?}");
+        assert!(labels.iter().all(|label| label.parse::<u64>().is_ok()), "{figure}: {labels:?}");
+    }
+}
+
 #[test]
 fn captions_carry_the_papers_claim_and_our_numbers() {
     let caption = |name: &str| serde_json::from_str::<Note>(&draw(name, &whole()).json).unwrap().caption;

@@ -4,6 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     Linear,
+    /// Linear for things that are counted: between two whole numbers there is nothing to mark.
+    Whole,
     Log2,
     Log10,
 }
@@ -41,6 +43,9 @@ impl Axis {
     pub fn linear(label: impl Into<String>) -> Axis {
         Axis::new(Scale::Linear, label)
     }
+    pub fn whole(label: impl Into<String>) -> Axis {
+        Axis::new(Scale::Whole, label)
+    }
     pub fn log2(label: impl Into<String>) -> Axis {
         Axis::new(Scale::Log2, label)
     }
@@ -63,7 +68,7 @@ impl Scale {
     /// Position on a straight line; NaN where the scale has no place for the value.
     pub fn place(self, value: f64) -> f64 {
         match self {
-            Self::Linear => value,
+            Self::Linear | Self::Whole => value,
             _ if value <= 0.0 => f64::NAN,
             Self::Log2 => value.log2(),
             Self::Log10 => value.log10(),
@@ -72,7 +77,7 @@ impl Scale {
 
     fn value(self, place: f64) -> f64 {
         match self {
-            Self::Linear => place,
+            Self::Linear | Self::Whole => place,
             Self::Log2 => place.exp2(),
             Self::Log10 => 10f64.powf(place),
         }
@@ -86,11 +91,11 @@ impl Scale {
             high = high.max(place);
         }
         if low > high {
-            return if self == Self::Linear { (0.0, 1.0) } else { (1.0, 10.0) };
+            return if matches!(self, Self::Linear | Self::Whole) { (0.0, 1.0) } else { (1.0, 10.0) };
         }
         // One value alone, or values that differ in the last digit, get room on both sides.
         let least = match self {
-            Self::Linear => 1e-6 + 1e-3 * low.abs().max(high.abs()),
+            Self::Linear | Self::Whole => 1e-6 + 1e-3 * low.abs().max(high.abs()),
             Self::Log2 => 1.0,
             Self::Log10 => 0.15,
         };
@@ -101,21 +106,23 @@ impl Scale {
     /// Ticks between the ends, the minor ones without a label.
     pub fn ticks(self, (low, high): (f64, f64), wanted: usize) -> Vec<Tick> {
         match self {
-            Self::Linear => linear_ticks(low, high, wanted),
+            Self::Linear => linear_ticks(low, high, wanted, false),
+            Self::Whole => linear_ticks(low, high, wanted, true),
             Self::Log2 => power_ticks(low, high, wanted),
             Self::Log10 => decade_ticks(low, high, wanted),
         }
     }
 }
 
-fn linear_ticks(low: f64, high: f64, wanted: usize) -> Vec<Tick> {
+fn linear_ticks(low: f64, high: f64, wanted: usize, whole: bool) -> Vec<Tick> {
     let rough = (high - low) / wanted.max(1) as f64;
     if rough.is_nan() || rough <= 0.0 || !rough.is_finite() {
         return vec![Tick::new(low, number(low))];
     }
     let unit = 10f64.powf(rough.log10().floor());
-    let step =
-        [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|n| n * unit).find(|step| *step >= rough * 0.999).unwrap_or(10.0 * unit);
+    let unit = if whole { unit.max(1.0) } else { unit };
+    let mut steps = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|n| n * unit).filter(|step| !whole || step.fract() == 0.0);
+    let step = steps.find(|step| *step >= rough * 0.999).unwrap_or(10.0 * unit);
     let digits = (0..12)
         .find(|digits| (step * 10f64.powi(*digits)).fract().abs() < 1e-6 || (step * 10f64.powi(*digits)).fract() > 1.0 - 1e-6);
     let digits = digits.unwrap_or(12) as usize;
@@ -141,7 +148,7 @@ fn decade_ticks(low: f64, high: f64, wanted: usize) -> Vec<Tick> {
     let span = high.log10() - low.log10();
     // Less than half a decade reads better with round steps than with 2 and 5.
     if span < 0.5 {
-        return linear_ticks(low, high, wanted.min(4));
+        return linear_ticks(low, high, wanted.min(4), false);
     }
     let named: &[i32] = if span < 1.1 {
         &[1, 2, 3, 5, 7]
@@ -220,9 +227,18 @@ mod tests {
 
     #[test]
     fn linear_ticks_are_round() {
-        assert_eq!(labels(&linear_ticks(0.03, 1.02, 5)), ["0.2", "0.4", "0.6", "0.8", "1.0"]);
-        assert_eq!(labels(&linear_ticks(-1.0, 1.0, 4)), ["−1.0", "−0.5", "0.0", "0.5", "1.0"]);
-        assert_eq!(labels(&linear_ticks(2.94, 3.31, 4)), ["3.0", "3.1", "3.2", "3.3"]);
+        assert_eq!(labels(&linear_ticks(0.03, 1.02, 5, false)), ["0.2", "0.4", "0.6", "0.8", "1.0"]);
+        assert_eq!(labels(&linear_ticks(-1.0, 1.0, 4, false)), ["−1.0", "−0.5", "0.0", "0.5", "1.0"]);
+        assert_eq!(labels(&linear_ticks(2.94, 3.31, 4, false)), ["3.0", "3.1", "3.2", "3.3"]);
+    }
+
+    #[test]
+    fn counts_have_ticks_at_whole_numbers_only() {
+        assert_eq!(labels(&Scale::Whole.ticks((-0.18, 4.18), 9)), ["0", "1", "2", "3", "4"]);
+        assert_eq!(labels(&Scale::Whole.ticks((9.91, 12.09), 9)), ["10", "11", "12"]);
+        assert_eq!(labels(&Scale::Whole.ticks((0.0, 20.0), 8)), ["0", "5", "10", "15", "20"]);
+        assert_eq!(labels(&Scale::Whole.ticks((0.0, 100.0), 4)), ["0", "25", "50", "75", "100"]);
+        assert_eq!(labels(&Scale::Whole.ticks(Scale::Whole.around([3.0], 0.05), 9)), ["3"]);
     }
 
     #[test]

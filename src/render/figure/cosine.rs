@@ -110,7 +110,7 @@ fn draw(tables: &Tables, stack: &str) -> Drawn {
     heat.subtitle.clear();
     let (low, high) = range_of(&found);
     let average = found.values().sum::<f64>() / found.len() as f64;
-    let mut plot = Plot::new("(b) off-diagonal pairs", Axis::linear("cosine"), Axis::linear("number of pairs"));
+    let mut plot = Plot::new("(b) off-diagonal pairs", Axis::linear("cosine"), Axis::whole("number of pairs"));
     let bars = 36usize;
     let (from, wide) = (low, ((high - low) / bars as f64).max(1e-9));
     let mut counts = vec![0usize; bars];

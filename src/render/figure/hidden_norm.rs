@@ -41,7 +41,7 @@ fn draw(tables: &Tables, _: &Settings) -> Drawn {
     for (at, depth) in depths.iter().enumerate() {
         let title = format!("({}) *L* = {depth}", letter(at));
         let y = Axis::linear(if at == 0 { "‖*h*‖_{2}" } else { "" });
-        let mut plot = Plot::new(title, Axis::linear("loop step"), y);
+        let mut plot = Plot::new(title, Axis::whole("loop step"), y);
         let mut finals = Vec::new();
         for n in &loops {
             let of_model = |row: &&Number| here(row) && row.l == Some(*depth) && row.n == Some(*n);

@@ -37,7 +37,7 @@ fn draw(tables: &Tables, _: &Settings) -> Drawn {
     let (mut lowest, mut highest) = (f64::INFINITY, f64::NEG_INFINITY);
     for (family, table) in &all {
         let title = format!("({}) *L* = {}, {}", letter(cells.len()), family.depth, epsilon(&family.rule));
-        let mut plot = Plot::new(title.clone(), Axis::linear("optimiser step"), Axis::linear("training loss (nats/token)"));
+        let mut plot = Plot::new(title.clone(), Axis::whole("optimiser step"), Axis::linear("training loss (nats/token)"));
         for (n, curve) in &family.curves {
             let Some(best) = curve.optimum() else { continue };
             let steps = by_step(table, family, *n, best.at);
