@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::chart::svg::escape;
+
 /// A stage: how many nodes it has and how many are done.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Box {
@@ -196,8 +198,4 @@ impl Dag {
         out.push_str("</svg>\n");
         out
     }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
