@@ -81,7 +81,6 @@ def main():
     arguments.add_argument("folder", type=pathlib.Path)
     arguments.add_argument("--nodes", type=int, default=60)
     arguments.add_argument("--hostile", action="store_true")
-    arguments.add_argument("--slow", action="store_true", help="each node of the grid takes a second")
     given = arguments.parse_args()
     root = given.folder
     for part in ("given/figures", "given/tables", "docs"):
@@ -101,12 +100,11 @@ def main():
     (root / "given/tables/optima.md").write_text("Optimal learning rates, nats per token.\n\n| rule | N | argmin | fitted | 95% interval |\n|---|--:|--:|--:|---|\n" + "".join(f"| {r} | {n} | {lr} | {lr}2 | [1.1e-3, 2.9e-3] |\n" for r in ("1/sqrt N", "1/N") for n, lr in ((1, "2e-3"), (2, "2e-3"), (4, "1e-3"), (8, "1e-3"))))
     (root / "given/tables/configuration.md").write_text("The paper's configuration.\n\n| | paper | here |\n|---|---|---|\n| width | 768 | 64 |\n| depth | 12 | 2 |\n| tokens | 10B | 1.2M |\n")
     (root / "docs/deviations.md").write_text("# Where we differ from the paper\n\n| what | paper | here | may move |\n|---|---|---|---|\n| data | FineWeb-Edu | a generated corpus | loss values |\n| gradient clip | not stated | 1.0 | divergence at large rates |\n\nDefaults for the rest are in `docs/trainer.md`.\n" + ("\n<script>window.pwned=1</script> [x](http://198.51.100.1/)\n" if given.hostile else ""))
-    nap = "sleep 1; " if given.slow else ""
     (root / "pipeline.yaml").write_text(f"""
 description: a project to look at
 vars: {{points: {list(range(given.nodes))}}}
 stages:
-  corpus: {{kind: command, description: documents, outputs: {{text: text.txt}}, with: {{run: "{nap}echo words > text.txt"}}}}
+  corpus: {{kind: command, description: documents, outputs: {{text: text.txt}}, with: {{run: "echo words > text.txt"}}}}
   lr-transfer:
     kind: command
     description: learning-rate sweep
@@ -115,7 +113,7 @@ stages:
     seed: "${{{{ n }}}}"
     inputs: {{text: {{from: corpus}}}}
     outputs: {{metrics: metrics.jsonl}}
-    with: {{run: "{nap}echo training ${{{{ n }}}}; for s in 9 7 5 4 3 2; do echo '{{\\"loss\\":'$s'}}'; done > metrics.jsonl", env: {{N: "${{{{ n }}}}", WIDTH: 64}}}}
+    with: {{run: "echo training ${{{{ n }}}}; for s in 9 7 5 4 3 2; do echo '{{\\"loss\\":'$s'}}'; done > metrics.jsonl", env: {{N: "${{{{ n }}}}", WIDTH: 64}}}}
   verify:
     kind: command
     description: judges every claim

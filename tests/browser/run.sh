@@ -15,4 +15,5 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp "$here/package.json" "$here"/*.mjs "$work"
 (cd "$work" && npm install --no-audit --no-fund --silent) || skip "playwright-core and axe-core from the npm registry"
-REPRO=$(realpath "$repro") CHROMIUM=$chromium PROJECT=$here/project.py PICTURES=${2:-} node "$work/test.mjs"
+unset REPRO_PROFILE REPRO_STORE
+REPRO=$(realpath "$repro") CHROMIUM=$chromium PROJECT=$here/project.py PAPER=$here/../.. PICTURES=${2:-} node "$work/test.mjs"

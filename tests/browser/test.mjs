@@ -1,13 +1,14 @@
 // The report and the live page in a real browser: what a reader meets, and what must never leave the page.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
 
-const { REPRO, CHROMIUM, PROJECT, PICTURES } = process.env;
+const { REPRO, CHROMIUM, PROJECT, PAPER, PICTURES } = process.env;
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const folder = mkdtempSync(join(tmpdir(), "repro-browser-"));
 const browser = await chromium.launch({
@@ -21,13 +22,39 @@ function project(name, ...options) {
   execFileSync("python3", [PROJECT, root, ...options]);
   return root;
 }
+/** This repository's own pipeline, with a store and results apart from the checkout's. */
+function paper(name) {
+  const root = join(folder, name);
+  for (const part of ["pipeline.yaml", "stages", "docs/deviations.md"]) cpSync(join(PAPER, part), join(root, part), { recursive: true });
+  return root;
+}
 function repro(root, ...args) {
   return execFileSync(REPRO, ["-C", root, ...args], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 }
 function start(root, ...args) {
   const child = spawn(REPRO, ["-C", root, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  child.ended = new Promise((end) => child.on("exit", end));
   children.push(child);
   return child;
+}
+/** A run that can be held at an event, as by Ctrl-Z: a page that asks once a second would miss most nodes of a smoke run. */
+function heldRun(root, ...args) {
+  const run = start(root, "run", "--json", ...args);
+  let wanted = null;
+  createInterface({ input: run.stdout }).on("line", (line) => {
+    const event = JSON.parse(line);
+    if (!wanted?.at(event)) return;
+    run.kill("SIGSTOP");
+    wanted.reached(event);
+    wanted = null;
+  });
+  run.until = (at) => new Promise((reached, missed) => {
+    wanted = { at, reached };
+    run.ended.then((code) => missed(new Error(`the run ended with ${code} before the event`)));
+    run.kill("SIGCONT");
+  });
+  run.end = () => { run.kill("SIGCONT"); return run.ended; };
+  return run;
 }
 
 /** A page that fails its test on any word on the console, any error, and any request that leaves `home`. */
@@ -44,6 +71,15 @@ async function open(url, home, options = {}) {
   page.on("dialog", (dialog) => { page.trouble.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
   await page.goto(url);
   return page;
+}
+/** The page of a `repro ui`, which has looked once. */
+async function live(root, ...args) {
+  const ui = start(root, "ui", "--port", "0", "--json", ...args);
+  const url = await new Promise((found) => ui.stdout.once("data", (data) => found(JSON.parse(data).url)));
+  assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/$/);
+  const page = await open(url, url);
+  await page.waitForFunction(() => document.getElementById("live-mark").textContent === "idle");
+  return { page, ui, url };
 }
 async function picture(page, name, options) {
   if (PICTURES) await page.screenshot({ path: join(PICTURES, `${name}.png`), ...options });
@@ -181,31 +217,77 @@ const tests = {
     await close(page);
   },
 
-  async "the live page follows a run: nodes, log, verdicts"() {
-    const slow = project("slow", "--nodes", "8", "--slow");
-    const ui = start(slow, "ui", "--port", "0", "--json");
-    const url = await new Promise((found) => ui.stdout.once("data", (data) => found(JSON.parse(data).url)));
-    const page = await open(url, url);
-    await page.waitForFunction(() => document.getElementById("live-mark").textContent === "idle");
+  async "the live page follows a smoke run: nodes, logs, verdicts"() {
+    const root = paper("smoke");
+    const { page, ui, url } = await live(root, "--profile", "smoke");
+    const squares = page.locator(".squares .sq");
+    const done = () => page.locator(".squares .sq.ran, .squares .sq.cached").count();
+    const all = await squares.count();
+    assert.equal(all > 50, true, `${all} nodes`);
+    assert.equal(await done(), 0);
     assert.equal(await page.locator("tbody.claim").count(), 0);
     assert.equal(await page.locator("#now").isVisible(), false);
-    const run = start(slow, "run");
-    const ended = new Promise((end) => run.on("exit", end));
-    await page.waitForFunction(() => document.querySelectorAll(".squares .sq.running").length > 0, null, { timeout: 20000 });
-    await page.locator("#now .runs li").first().waitFor();
-    await page.locator(".squares .sq.ran").first().waitFor();
+    await page.evaluate(() => { globalThis.opened = "once"; });
+
+    // Held while a model trains: the page shows it, with what it printed and all that came before it.
+    const run = heldRun(root, "all", "--profile", "smoke");
+    const { node } = await run.until(({ event, stage }) => event === "node_working" && stage === "lr-transfer");
+    await page.locator("#now .runs li", { hasText: node }).locator("pre.log", { hasText: '"train_loss":' }).waitFor();
+    assert.equal(await page.locator("#live-mark").textContent(), "live");
+    assert.equal(await page.locator(".squares .sq.running").count() > 0, true);
+    const some = await done();
+    assert.equal(0 < some && some < all, true, `${some} of ${all}`);
+    assert.equal((await page.locator("#now .lead").textContent()).startsWith(`${some} of ${all} nodes done`), true);
     await picture(page, "live");
     await accessible(page);
-    assert.equal(await ended, 0);
-    await page.waitForFunction(() => document.querySelectorAll("tbody.claim").length === 15, null, { timeout: 20000 });
-    await page.waitForFunction(() => document.querySelectorAll(".squares .sq.ran").length === 11, null, { timeout: 20000 });
-    await page.locator(".squares .sq").nth(3).click();
-    await page.locator("#node-card pre", { hasText: "training 2" }).first().waitFor();
+
+    // Held when the claims are judged: the verdicts are there before the figures and the report are.
+    await run.until(({ event, node }) => event === "node_done" && node === "verify");
+    const { verdicts } = JSON.parse(readFileSync(join(root, "out/smoke/verify/verdicts.json"), "utf8"));
+    assert.equal(verdicts.length > 20, true, `${verdicts.length} verdicts`);
+    await page.waitForFunction((judged) => document.querySelectorAll("tbody.claim").length === judged, verdicts.length);
+    const more = await done();
+    assert.equal(some < more && more < all, true, `${some}, ${more} of ${all}`);
+    assert.equal(await page.locator("figure svg").count(), 0);
+
+    assert.equal(await run.end(), 0);
+    await page.waitForFunction((all) => document.querySelectorAll(".squares .sq:is(.ran, .cached)").length === all, all);
+    await page.locator("#figure-hidden-norm svg").waitFor();
+    await page.locator("#now").waitFor({ state: "hidden" });
+    assert.equal(await page.locator("#live-mark").textContent(), "idle");
+    assert.equal(await page.locator(".banner").count(), 0);
+    await page.locator(`.squares .sq[aria-label^="${node}:"]`).click();
+    await page.locator("#node-card pre", { hasText: '"train_loss":' }).waitFor();
+    assert.equal(await page.evaluate(() => globalThis.opened), "once");
+
     // Another page in the same browser cannot read it.
     const other = await (await browser.newContext()).newPage();
     await other.goto("about:blank");
     assert.equal(await other.evaluate((address) => fetch(address + "api/live").then(() => "read", () => "refused"), url), "refused");
     await other.context().close();
+    await close(page);
+    ui.kill();
+  },
+
+  async "the live page draws the loss of a long training, until it is stopped"() {
+    const root = paper("long");
+    const longer = ["--profile", "smoke", "--set", "steps=1000000"];
+    const node = "lr-transfer/N4-linear-lr5e-3-s0";
+    const { page, ui } = await live(root, ...longer);
+    const run = heldRun(root, node, ...longer);
+    const shown = page.locator("#now .runs li", { hasText: node });
+    const points = async () => (await shown.locator("svg polyline").getAttribute("points")).split(" ").length;
+    const first = await points();
+    await page.waitForFunction((first) => document.querySelector("#now polyline")?.getAttribute("points").split(" ").length > first, first);
+    assert.match(await shown.textContent(), /[\d,]+ of 1,000,000 · loss \d+\.\d+/);
+    const [last, from] = (await shown.locator("svg").getAttribute("aria-label")).match(/[\d.]+/g).map(Number);
+    assert.equal(last < from, true, `the loss went from ${from} to ${last}`);
+    await picture(page, "training");
+    run.kill("SIGINT");
+    assert.equal(await run.ended, 130);
+    await page.locator("#now").waitFor({ state: "hidden" });
+    assert.equal(await page.locator(".squares .sq.running").count(), 0);
+    assert.equal(await page.locator("#live-mark").textContent(), "idle");
     await close(page);
     ui.kill();
   },
@@ -223,9 +305,10 @@ try {
     }
   }
 } finally {
-  children.forEach((child) => child.kill());
+  // A held process would keep any other signal for later.
+  children.forEach((child) => child.kill("SIGKILL"));
   await browser.close();
-  rmSync(folder, { recursive: true, force: true });
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 }
 console.log(failed ? `${failed} of ${Object.keys(tests).length} browser tests failed` : `all ${Object.keys(tests).length} browser tests passed`);
 process.exit(failed ? 1 : 0);
