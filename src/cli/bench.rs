@@ -89,10 +89,11 @@ fn as_text(report: &Report) -> String {
         report.slowest_step_s * 1e3,
     );
     out.push_str(&format!(
-        "  {:.1} GFLOP/s, {:.0}% of the {:.1} of a plain matrix product here; {:.0} MB at the peak\n",
+        "  {:.1} GFLOP/s, {:.0}% of the {:.1} of a plain matrix product here{}; {:.0} MB at the peak\n",
         report.gflops,
         report.fraction_of_peak * 100.0,
         report.gemm_peak_gflops,
+        report.amx_peak_gflops.map(|peak| format!(" ({peak:.1} on AMX tiles)")).unwrap_or_default(),
         report.peak_rss_mb,
     ));
     for share in report.breakdown.iter().flatten() {

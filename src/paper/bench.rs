@@ -6,8 +6,8 @@ use super::device::{DeviceError, with_threads};
 use super::sources::RandomSource;
 use super::trainer::{TrainError, Trainer};
 use crate::ops::cpu::clock::{self, Part};
-use crate::ops::cpu::gemm::{View, matmul};
-use crate::ops::cpu::level::level;
+use crate::ops::cpu::gemm::{Packed, Start, View, Workers, crate_product, matmul, multiply};
+use crate::ops::cpu::level::{Level, level};
 use dfdx::prelude::Cpu;
 use serde::Serialize;
 use serde_json::json;
@@ -72,9 +72,13 @@ pub struct Report {
     /// The same by the processor's own time, which other programs disturb less.
     pub tokens_per_cpu_s: f64,
     pub gflops: f64,
-    /// The faster of our product and crate `gemm`'s, 1024 x 1024 x 1024, on as many threads, measured after the steps.
+    /// The faster of our product in vector registers and crate `gemm`'s, 1024 x 1024 x 1024, on as many threads, measured after the
+    /// steps.
     pub gemm_peak_gflops: f64,
     pub fraction_of_peak: f64,
+    /// The same product on AMX tiles, where there are some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub amx_peak_gflops: Option<f64>,
     /// Peak resident memory, counted from before the model existed.
     pub peak_rss_mb: f64,
     pub loss: f64,
@@ -147,7 +151,7 @@ fn measure_here(name: String, config: RunConfig, wish: &Wish, threads: usize) ->
     let peak_rss_mb = (memory("VmHWM:") - before) / 1024.0;
     let total: f64 = wall.iter().sum();
     let breakdown = wish.breakdown.then(|| shares(&parts, total * threads as f64, steps));
-    let gemm_peak_gflops = gemm_peak(threads);
+    let (gemm_peak_gflops, amx_peak_gflops) = gemm_peaks(threads);
     let step_s = median(&mut wall);
     let gflops = flops_per_token * tokens as f64 / step_s / 1e9;
     Ok(Report {
@@ -167,6 +171,7 @@ fn measure_here(name: String, config: RunConfig, wish: &Wish, threads: usize) ->
         gflops,
         gemm_peak_gflops,
         fraction_of_peak: gflops / gemm_peak_gflops,
+        amx_peak_gflops,
         peak_rss_mb,
         loss,
         breakdown,
@@ -195,22 +200,25 @@ fn median(numbers: &mut [f64]) -> f64 {
     numbers[numbers.len() / 2]
 }
 
-/// The best of several products of 1024 x 1024 matrices, by our own kernels and by crate `gemm`.
-pub fn gemm_peak(threads: usize) -> f64 {
+/// The best of several products of 1024 x 1024 matrices: in vector registers, by our own kernels or by crate `gemm`, and on AMX tiles.
+fn gemm_peaks(threads: usize) -> (f64, Option<f64>) {
     const SIDE: usize = 1024;
     let numbers = |salt: usize| -> Vec<f32> { (0..SIDE * SIDE).map(|i| ((i * 31 + salt) % 17) as f32 - 8.0).collect() };
     let (a, b, mut out) = (numbers(1), numbers(5), vec![0.0; SIDE * SIDE]);
-    let mut best = f64::INFINITY;
-    for round in 0..24 {
-        let start = Instant::now();
-        if round % 2 == 0 {
-            matmul(&mut out, SIDE, false, View::new(&a, SIDE, SIDE), View::new(&b, SIDE, SIDE), 1.0);
-        } else {
-            crate::ops::cpu::gemm::crate_product(&mut out, &a, &b, SIDE, threads);
-        }
-        best = best.min(start.elapsed().as_secs_f64());
-    }
-    2.0 * (SIDE as f64).powi(3) / best / 1e9
+    let (left, right) = (View::new(&a, SIDE, SIDE), View::new(&b, SIDE, SIDE));
+    let mut best = |product: &mut dyn FnMut(&mut [f32])| {
+        let seconds = (0..12).map(|_| {
+            let start = Instant::now();
+            product(&mut out);
+            start.elapsed().as_secs_f64()
+        });
+        2.0 * (SIDE as f64).powi(3) / seconds.fold(f64::INFINITY, f64::min) / 1e9
+    };
+    let all = Workers::All;
+    let vectors = best(&mut |out| multiply(out, SIDE, Start::Nothing, left, &Packed::vectors(right, all), 1.0, all));
+    let other = best(&mut |out| crate_product(out, &a, &b, SIDE, threads));
+    let amx = (level() == Level::Amx).then(|| best(&mut |out| matmul(out, SIDE, false, left, right, 1.0)));
+    (vectors.max(other), amx)
 }
 
 /// A line of /proc/self/status, in KiB; 0 where there is none.

@@ -141,6 +141,7 @@ pub(super) fn numerics(device: DeviceKind) -> &'static str {
     match device {
         DeviceKind::Cuda => "cuda-f32",
         DeviceKind::Cpu => match level() {
+            Level::Amx => "x86_64-amx-f32",
             Level::Avx512 => "x86_64-avx512-f32",
             Level::Avx2 => "x86_64-avx2-f32",
             Level::Portable => concat!(env!("REPRO_ARCH"), "-f32"),

@@ -169,7 +169,7 @@ fn one_two_and_four_threads_give_the_same_bits() {
     // Large enough for every kernel to split its work.
     let config = || {
         run(|r| {
-            r["model"] = json!({"width": 96, "depth": 2, "loops": 2, "heads": 4, "mlp": 260, "vocabulary": 1031});
+            r["model"] = json!({"width": 136, "depth": 2, "loops": 2, "heads": 4, "mlp": 260, "vocabulary": 1031});
             r["batch"] = json!({"sequences": 4, "seq_len": 130});
             r["steps"] = json!(2);
             r["loss_chunk_rows"] = json!(300);

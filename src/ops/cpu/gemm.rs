@@ -4,6 +4,7 @@
 //! any way. So threads change no bit, and neither does the number of rows computed together.
 #![allow(unsafe_code)]
 
+use super::amx::{self, Split};
 use super::kernel::{self, Tile, WIDEST, most_rows, most_vectors};
 use super::level::{Level, level};
 use super::shared::Shared;
@@ -13,11 +14,11 @@ use rayon::prelude::*;
 /// A matrix inside a slice: element (i, j) at i * row_stride + j * col_stride.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
-    data: &'a [f32],
-    rows: usize,
-    cols: usize,
-    row_stride: usize,
-    col_stride: usize,
+    pub(super) data: &'a [f32],
+    pub(super) rows: usize,
+    pub(super) cols: usize,
+    pub(super) row_stride: usize,
+    pub(super) col_stride: usize,
 }
 
 impl<'a> View<'a> {
@@ -44,7 +45,7 @@ impl<'a> View<'a> {
         Self { data: &self.data[first * self.col_stride..], cols: end - first, ..self }
     }
 
-    fn assert_inside(&self) {
+    pub(super) fn assert_inside(&self) {
         if self.rows > 0 && self.cols > 0 {
             let last = (self.rows - 1) * self.row_stride + (self.cols - 1) * self.col_stride;
             assert!(last < self.data.len(), "matmul: a view ends inside its slice");
@@ -89,6 +90,11 @@ const COPY_FROM_STRIDE: usize = 512;
 /// Rows of the right matrix this close together are used where they are.
 const USE_IN_PLACE_TO_STRIDE: usize = 256;
 
+/// Right matrices of at least this size are multiplied on AMX tiles, where there are some; cutting the numbers of smaller ones takes
+/// as long as it saves. Tests draw the line lower.
+const SPLIT_FROM_INNER: usize = if cfg!(test) { 24 } else { 128 };
+const SPLIT_FROM_COLS: usize = if cfg!(test) { 16 } else { 128 };
+
 /// Registers in the panel that starts `done` registers from the left: threes where they come out even, because tiles of three
 /// registers keep the arithmetic units busiest, with twos or fours for the rest.
 fn panel_vectors(level: Level, left: usize) -> usize {
@@ -121,12 +127,30 @@ enum Numbers<'a> {
         data: &'a [f32],
         stride: usize,
     },
+    /// Parts of numbers for AMX.
+    Split(Split),
 }
 
 impl<'a> Packed<'a> {
     pub fn new(b: View<'a>, workers: Workers) -> Self {
+        if level() == Level::Amx && b.rows >= SPLIT_FROM_INNER && b.cols >= SPLIT_FROM_COLS {
+            b.assert_inside();
+            let split = Split::new(b, workers == Workers::All && b.rows * b.cols >= 1 << 16);
+            return Self {
+                numbers: Numbers::Split(split),
+                inner: b.rows,
+                panel_rows: b.rows,
+                cols: b.cols,
+                level: level().vectors(),
+            };
+        }
+        Self::vectors(b, workers)
+    }
+
+    /// For vector registers, whatever else there is.
+    pub fn vectors(b: View<'a>, workers: Workers) -> Self {
         b.assert_inside();
-        let (inner, cols, level) = (b.rows, b.cols, level());
+        let (inner, cols, level) = (b.rows, b.cols, level().vectors());
         let lanes = level.lanes();
         if b.row_stride <= USE_IN_PLACE_TO_STRIDE && b.col_stride == 1 && cols.is_multiple_of(lanes) {
             return Self::in_place(b);
@@ -152,7 +176,7 @@ impl<'a> Packed<'a> {
     /// Row-major numbers as they lie. Columns fill whole registers, rows should be close together.
     pub fn in_place(b: View<'a>) -> Self {
         b.assert_inside();
-        let level = level();
+        let level = level().vectors();
         assert!(b.col_stride == 1 && b.cols.is_multiple_of(level.lanes()), "matmul: rows are whole registers");
         Self {
             numbers: Numbers::InPlace { data: b.data, stride: b.row_stride },
@@ -165,7 +189,7 @@ impl<'a> Packed<'a> {
 
     /// A narrow matrix packed on this thread, wherever its rows lie.
     pub fn copy(b: View<'a>) -> Self {
-        Self::new(b, Workers::One)
+        Self::vectors(b, Workers::One)
     }
 
     /// Only the first `inner` rows.
@@ -176,6 +200,7 @@ impl<'a> Packed<'a> {
             Numbers::Panels(numbers) => Numbers::Borrowed(numbers),
             Numbers::Borrowed(numbers) => Numbers::Borrowed(numbers),
             Numbers::InPlace { data, stride } => Numbers::InPlace { data, stride: *stride },
+            Numbers::Split(_) => unreachable!("only panels are used in part"),
         };
         Packed { numbers, inner, panel_rows, ..*self }
     }
@@ -186,6 +211,7 @@ impl<'a> Packed<'a> {
             Numbers::Panels(numbers) => (numbers[first * self.panel_rows..].as_ptr(), vectors * self.level.lanes()),
             Numbers::Borrowed(numbers) => (numbers[first * self.panel_rows..].as_ptr(), vectors * self.level.lanes()),
             Numbers::InPlace { data, stride } => (data[first..].as_ptr(), *stride),
+            Numbers::Split(_) => unreachable!("split numbers have no panels"),
         }
     }
 }
@@ -346,6 +372,12 @@ pub fn crate_product(out: &mut [f32], a: &[f32], b: &[f32], side: usize, threads
 /// The left matrix ends inside its slice and its inner size is that of `b`; `out` has room for a.rows rows of b.cols numbers,
 /// `out_stride` apart, and so has `start` unless it is null; nothing else touches `out` meanwhile.
 unsafe fn all_tiles(out: *mut f32, out_stride: usize, start: *const f32, a: View, b: &Packed, factor: f32, workers: Workers) {
+    if let Numbers::Split(split) = &b.numbers {
+        let target = amx::Target { out, start, stride: out_stride, factor };
+        // SAFETY: the caller's promise.
+        unsafe { all_strips(target, a, split, workers) };
+        return;
+    }
     let panels = panels(b.level, b.cols);
     let transposed = a.col_stride != 1;
     let most = if transposed { COPIED_ROW_BLOCK } else { ROW_BLOCK };
@@ -369,6 +401,41 @@ unsafe fn all_tiles(out: *mut f32, out_stride: usize, start: *const f32, a: View
         // SAFETY: as above; no two blocks share an element of the output.
         unsafe { job.block(first, end, panels[from..to].iter().copied()) };
     });
+}
+
+/// # Safety
+/// As [`all_tiles`].
+unsafe fn all_strips(target: amx::Target, a: View, b: &Split, workers: Workers) {
+    let threads = rayon::current_num_threads();
+    if workers == Workers::One || threads == 1 {
+        // SAFETY: the caller's promise; these are all rows and columns.
+        unsafe { b.multiply(a, (0, a.rows), (0, b.strips()), target) };
+        return;
+    }
+    // Rows are cut first, because every cut of the columns has the left matrix prepared once more.
+    let row_blocks = (4 * threads).min(a.rows.div_ceil(2 * amx::STRIP));
+    let column_blocks = (2 * threads).div_ceil(row_blocks).min(b.strips());
+    let rows: Vec<_> = cuts(a.rows.div_ceil(amx::STRIP), row_blocks).collect();
+    let columns: Vec<_> = cuts(b.strips(), column_blocks).collect();
+    let target = SharedTarget(target);
+    (0..rows.len() * columns.len()).into_par_iter().with_max_len(1).for_each(|i| {
+        let ((first, end), strips) = (rows[i / columns.len()], columns[i % columns.len()]);
+        // SAFETY: the caller's promise; no two blocks share an element of the output.
+        unsafe { b.multiply(a, (first * amx::STRIP, (end * amx::STRIP).min(a.rows)), strips, target.get()) };
+    });
+}
+
+#[derive(Clone, Copy)]
+struct SharedTarget(amx::Target);
+// SAFETY: threads that share a target write to disjoint elements.
+unsafe impl Send for SharedTarget {}
+// SAFETY: as above.
+unsafe impl Sync for SharedTarget {}
+
+impl SharedTarget {
+    fn get(self) -> amx::Target {
+        self.0
+    }
 }
 
 /// `0..len` in `pieces` pieces of nearly one size.

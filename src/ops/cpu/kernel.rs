@@ -29,10 +29,10 @@ pub struct Tile {
 /// Most rows of a tile that is so many registers wide: as many as leave registers for a row of b and one element of a.
 pub const fn most_rows(level: Level, vectors: usize) -> usize {
     match (level, vectors) {
-        (Level::Avx512, 1) => 16,
-        (Level::Avx512, 2) => 12,
-        (Level::Avx512, 3) => 8,
-        (Level::Avx512, _) => 6,
+        (Level::Amx | Level::Avx512, 1) => 16,
+        (Level::Amx | Level::Avx512, 2) => 12,
+        (Level::Amx | Level::Avx512, 3) => 8,
+        (Level::Amx | Level::Avx512, _) => 6,
         (Level::Avx2, 1) => 8,
         (Level::Avx2, 2) => 6,
         (Level::Avx2, _) => 4,
@@ -43,7 +43,7 @@ pub const fn most_rows(level: Level, vectors: usize) -> usize {
 /// Most registers side by side in a tile.
 pub const fn most_vectors(level: Level) -> usize {
     match level {
-        Level::Avx512 => 4,
+        Level::Amx | Level::Avx512 => 4,
         Level::Avx2 => 3,
         Level::Portable => 4,
     }
@@ -73,7 +73,7 @@ pub unsafe fn run(level: Level, rows: usize, vectors: usize, tile: &Tile) {
     let by_rows = tile.a_inner == 1;
     match level {
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => {
+        Level::Amx | Level::Avx512 => {
             use avx512::tile as f;
             if by_rows {
                 instances!(f, true, rows, vectors, tile; 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; 2: 1 2 3 4 5 6 7 8 9 10 11 12;

@@ -1,12 +1,15 @@
 //! Which instruction set the kernels use: the widest one this CPU has, found once.
 //!
-//! `REPRO_SIMD=avx2` or `=portable` asks for less, to compare them on one machine. Results of two sets differ in their last bits,
+//! `REPRO_SIMD=avx512`, `=avx2` or `=portable` asks for less, to compare them on one machine. Results of two sets differ in their last bits,
 //! so that the set is part of a node's key (`numerics` of the train kind).
 
+use super::amx;
 use std::sync::OnceLock;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
+    /// AVX-512, and large products on AMX tiles.
+    Amx,
     Avx512,
     Avx2,
     Portable,
@@ -15,6 +18,7 @@ pub enum Level {
 impl Level {
     pub fn name(self) -> &'static str {
         match self {
+            Level::Amx => "amx",
             Level::Avx512 => "avx512",
             Level::Avx2 => "avx2",
             Level::Portable => "portable",
@@ -24,10 +28,15 @@ impl Level {
     /// Numbers in one vector register.
     pub fn lanes(self) -> usize {
         match self {
-            Level::Avx512 => 16,
+            Level::Amx | Level::Avx512 => 16,
             Level::Avx2 => 8,
             Level::Portable => 4,
         }
+    }
+
+    /// What plain vectors use.
+    pub fn vectors(self) -> Level {
+        if self == Level::Amx { Level::Avx512 } else { self }
     }
 }
 
@@ -37,7 +46,8 @@ pub fn level() -> Level {
         let most = match std::env::var("REPRO_SIMD").as_deref() {
             Ok("portable") => Level::Portable,
             Ok("avx2") => Level::Avx2,
-            _ => Level::Avx512,
+            Ok("avx512") => Level::Avx512,
+            _ => Level::Amx,
         };
         widest(most)
     })
@@ -47,12 +57,13 @@ pub fn level() -> Level {
 fn widest(most: Level) -> Level {
     use std::arch::is_x86_feature_detected as has;
     let fused = has!("avx2") && has!("fma");
-    if most == Level::Avx512 && fused && has!("avx512f") && has!("avx512vl") && has!("avx512dq") && has!("avx512bw") {
-        Level::Avx512
-    } else if most != Level::Portable && fused {
-        Level::Avx2
-    } else {
-        Level::Portable
+    let wide = fused && has!("avx512f") && has!("avx512vl") && has!("avx512dq") && has!("avx512bw");
+    match most {
+        Level::Amx if wide && amx::there() => Level::Amx,
+        Level::Amx | Level::Avx512 if wide => Level::Avx512,
+        Level::Portable => Level::Portable,
+        _ if fused => Level::Avx2,
+        _ => Level::Portable,
     }
 }
 

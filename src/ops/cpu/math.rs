@@ -18,7 +18,7 @@ macro_rules! vectorised {
 
             match level() {
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx512 => {
+                Level::Amx | Level::Avx512 => {
                     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
                     #[allow(clippy::too_many_arguments)]
                     fn avx512($($arg: $ty),*) $(-> $ret)? {

@@ -1,6 +1,7 @@
 //! What the CPU kernels share: slices of dfdx tensors, matrix product, loops over rows whose results do not depend on the
 //! number of threads, vector arithmetic.
 
+pub mod amx;
 pub mod clock;
 pub mod gemm;
 pub mod heap;

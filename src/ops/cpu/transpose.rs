@@ -16,7 +16,7 @@ pub unsafe fn transpose(x: *const f32, x_stride: usize, rows: usize, cols: usize
     unsafe {
         match level() {
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 | Level::Avx2 => x86::squares(x, x_stride, whole_rows, whole_cols, out, stride),
+            Level::Amx | Level::Avx512 | Level::Avx2 => x86::squares(x, x_stride, whole_rows, whole_cols, out, stride),
             _ => rest(x, x_stride, 0..whole_rows, 0..whole_cols, out, stride),
         }
         rest(x, x_stride, whole_rows..rows, 0..whole_cols, out, stride);
