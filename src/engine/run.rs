@@ -486,7 +486,7 @@ impl<'a> Scheduler<'a> {
         };
         self.running.insert(at, running);
         let upstream = node.reads().map(|from| (from.node, self.made[&from.node].clone())).collect();
-        let (planner, groups, sender) = (self.planner, self.groups, sender.clone());
+        let (planner, groups, interrupts, sender) = (self.planner, self.groups, self.interrupts, sender.clone());
         let last_try = number > node.retries;
         scope.spawn(move || {
             let attempt = Attempt { planner, node, key: &key, upstream, threads: wants.threads, number, groups };
@@ -496,8 +496,10 @@ impl<'a> Scheduler<'a> {
                     let _ = told.send(Message::Started { node: at, pid, progress: progress.to_path_buf() });
                 })
                 .and_then(|finished| attempt.commit(&finished).map(|()| finished));
+            // A worker that was told to end has not failed.
             if let Err(error) = &result
                 && last_try
+                && interrupts.0.load(Ordering::Relaxed) == 0
             {
                 let _ = attempt.record_failure(&error.to_string());
             }

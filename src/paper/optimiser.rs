@@ -25,8 +25,13 @@ impl<D: Backend> Optimiser<D> {
     pub fn new(model: &Model<D>, scaling: &Scaling, betas: (f64, f64)) -> Result<Self, ModelError> {
         let mut moments = Vec::new();
         for weight in model.weights() {
-            let zeros = || model.device().try_zeros_like(weight).map_err(device_error);
-            moments.push(Moments { mean: zeros()?, square: zeros()? });
+            // Written, not only asked for: the system would give each page twice to whoever reads it first.
+            let zeros = || -> Result<_, D::Err> {
+                let mut zeros = model.device().try_zeros_like(weight)?;
+                zeros.try_fill_with_zeros()?;
+                Ok(zeros)
+            };
+            moments.push(Moments { mean: zeros().map_err(device_error)?, square: zeros().map_err(device_error)? });
         }
         let groups = parameters(&model.config).into_iter().map(|(_, role, _)| scaling.group(role)).collect();
         Ok(Self { groups, moments, betas })
@@ -62,6 +67,15 @@ impl<D: Backend> Optimiser<D> {
         }
         Ok(())
     }
+}
+
+/// Sets the gradients of all weights to zero.
+pub fn clear<D: Backend>(model: &Model<D>, grads: &mut Gradients<f32, D>) -> Result<(), ModelError> {
+    for weight in model.weights() {
+        let gradient = grads.get_or_alloc_mut(weight).map_err(device_error)?;
+        model.device().try_fill_with_zeros(gradient).map_err(device_error)?;
+    }
+    Ok(())
 }
 
 /// The factor that brings a gradient of this norm down to `clip`.

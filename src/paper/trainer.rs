@@ -7,7 +7,7 @@ use super::device::DeviceError;
 use super::evaluate;
 use super::metrics::{self, CHECKPOINT, FilesError, RESULT, RunFiles, StepMetrics};
 use super::model::{Model, ModelError};
-use super::optimiser::{GradNorms, Optimiser, clip_factor};
+use super::optimiser::{GradNorms, Optimiser, clear, clip_factor};
 use super::probes::Probes;
 use crate::ops::Backend;
 use dfdx::prelude::Gradients;
@@ -76,6 +76,8 @@ pub struct Trainer<D: Backend> {
     pub config: RunConfig,
     pub model: Model<D>,
     optimiser: Optimiser<D>,
+    /// Zeros between steps: fresh memory would cost more than clearing.
+    grads: Option<Gradients<f32, D>>,
     source: Box<dyn TokenSource>,
     /// Steps done.
     pub step: u64,
@@ -93,14 +95,14 @@ impl<D: Backend> Trainer<D> {
         model.recompute = config.raw.recompute;
         model.loss_chunk_rows = config.loss_chunk_rows;
         let optimiser = Optimiser::new(&model, &config.scaling, config.betas)?;
-        Ok(Self { config, model, optimiser, source, step: 0, tokens_seen: 0, last_loss: f64::NAN })
+        Ok(Self { config, model, optimiser, grads: None, source, step: 0, tokens_seen: 0, last_loss: f64::NAN })
     }
 
     /// One optimiser step over all micro-batches.
     pub fn step(&mut self) -> Result<StepReport, TrainError> {
         let config = &self.config;
         let factor = 1.0 / config.tokens_per_step() as f64;
-        let mut grads = Gradients::leaky();
+        let mut grads = self.grads.take().unwrap_or_else(Gradients::leaky);
         let mut loss = 0.0;
         for _ in 0..config.micro_batches {
             let batch = self.source.next_batch(config.micro_sequences, config.seq_len)?;
@@ -117,6 +119,8 @@ impl<D: Backend> Trainer<D> {
             self.optimiser.apply(&mut self.model, &mut grads, self.step + 1, lr_factor, clip)?;
             self.step += 1;
             self.tokens_seen += config.tokens_per_step();
+            clear(&self.model, &mut grads)?;
+            self.grads = Some(grads);
         }
         self.last_loss = loss;
         let metrics = StepMetrics {
@@ -238,7 +242,11 @@ fn finish<D: Backend>(
         files.eval(trainer.step, loss)?;
         eval_loss = finite(loss);
     }
-    trainer.save(files)?;
+    if trainer.config.raw.keep_checkpoint {
+        trainer.save(files)?;
+    } else {
+        files.sync()?;
+    }
     let outcome = Outcome {
         status,
         step: trainer.step,
@@ -251,6 +259,10 @@ fn finish<D: Backend>(
     let mut bytes = serde_json::to_vec_pretty(&outcome).expect("an outcome is plain numbers and names");
     bytes.push(b'\n');
     metrics::write_atomically(&files.dir.join(RESULT), &bytes)?;
+    if !trainer.config.raw.keep_checkpoint {
+        // What an interruption left, and nobody needs any more; if it cannot be removed, it only takes room.
+        let _ = std::fs::remove_file(files.dir.join(CHECKPOINT));
+    }
     Ok(outcome)
 }
 

@@ -48,6 +48,9 @@ struct Params {
     /// Steps between checkpoints, for resuming after a kill; absent: only at the end.
     #[serde(default)]
     checkpoint_every_steps: Option<u64>,
+    /// Whether the output `checkpoint` is wanted: no, where only the numbers along the way are.
+    #[serde(default = "yes")]
+    keep_checkpoint: bool,
     #[serde(default)]
     recompute: Recompute,
     /// Rows of logits in memory at a time; absent: as many as fit in a bounded part of it.
@@ -76,6 +79,10 @@ struct Eval {
 
 fn one() -> u64 {
     1
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Params {
@@ -118,6 +125,7 @@ impl Params {
             eval,
             log_every_steps: self.log_every_steps,
             checkpoint_every_steps: self.checkpoint_every_steps,
+            keep_checkpoint: self.keep_checkpoint,
             recompute: self.recompute,
             loss_chunk_rows: self.loss_chunk_rows,
             stop_above_loss: self.stop_above_loss,
@@ -157,7 +165,7 @@ impl Kind for Train {
     }
 
     fn about(&self) -> &'static str {
-        "trains a looped or deep model on input `tokens`; outputs `result`, `metrics`, `checkpoint`, `rows` and, if asked, `probes`"
+        "trains a looped or deep model on input `tokens`; outputs `result`, `metrics`, `rows`, unless told otherwise `checkpoint`, and, if asked, `probes`"
     }
 
     fn schema(&self) -> schemars::Schema {
@@ -171,12 +179,10 @@ impl Kind for Train {
         params.run(tokens, 0, 1).map_err(|error| ParamError::at(&[], error.to_string()))?;
         params.one_name_for_one_run();
         let device = device::choose(params.device).map_err(|error| ParamError::at(&["device"], error.to_string()))?;
-        let mut outputs = vec![
-            ("result", "result.json"),
-            ("metrics", "metrics.jsonl"),
-            ("checkpoint", "checkpoint.safetensors"),
-            ("rows", ROWS),
-        ];
+        let mut outputs = vec![("result", "result.json"), ("metrics", "metrics.jsonl"), ("rows", ROWS)];
+        if params.keep_checkpoint {
+            outputs.push(("checkpoint", "checkpoint.safetensors"));
+        }
         if params.probes.is_some() {
             outputs.push(("probes", "probes.jsonl"));
         }

@@ -108,7 +108,7 @@ fn wrong_parameters_are_named_with_their_place() {
     wrong(
         "steps: ${{ steps }}",
         "stepz: 5",
-        "pipeline.yaml:17:7: unknown field `stepz`, expected one of `model`, `scaling`, `init`, `optimiser`, `schedule`, `batch`, `steps`, `eval`, `log_every_steps`, `checkpoint_every_steps`, `recompute`, `loss_chunk_rows`, `stop_above_loss`, `diverged_above`, `probes`, `device`; did you mean `steps`?",
+        "pipeline.yaml:17:7: unknown field `stepz`, expected one of `model`, `scaling`, `init`, `optimiser`, `schedule`, `batch`, `steps`, `eval`, `log_every_steps`, `checkpoint_every_steps`, `keep_checkpoint`, `recompute`, `loss_chunk_rows`, `stop_above_loss`, `diverged_above`, `probes`, `device`; did you mean `steps`?",
     );
     wrong(
         "inputs: {tokens: {from: tokenize}}",

@@ -64,7 +64,7 @@ fn wrong_configs() {
             "seed: 3",
             "sede: 3",
             "run.yaml:7:1: unknown field `sede`, expected one of `model`, `scaling`, `init`, `optimiser`, `schedule`, \
-             `batch`, `steps`, `seed`, `data`, `eval`, `log_every_steps`, `checkpoint_every_steps`, `recompute`, \
+             `batch`, `steps`, `seed`, `data`, `eval`, `log_every_steps`, `checkpoint_every_steps`, `keep_checkpoint`, `recompute`, \
              `loss_chunk_rows`, `stop_above_loss`, `probes`, `tensorboard`, `device`, `threads`",
         ),
         (

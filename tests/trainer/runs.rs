@@ -39,6 +39,22 @@ fn a_run_leaves_metrics_probes_checkpoint_and_result() {
 }
 
 #[test]
+fn a_run_that_keeps_no_checkpoint_writes_the_same_numbers() {
+    let sandbox = trained();
+    let text = std::fs::read_to_string(sandbox.path("run.yaml")).unwrap();
+    std::fs::write(sandbox.path("light.yaml"), format!("keep_checkpoint: false\n{text}")).unwrap();
+    sandbox.ok("train light.yaml --out light --quiet");
+    for name in ["result.json", "metrics.jsonl", "probes.jsonl"] {
+        assert!(
+            std::fs::read(sandbox.path(&format!("whole/{name}"))).unwrap()
+                == std::fs::read(sandbox.path(&format!("light/{name}"))).unwrap(),
+            "{name}"
+        );
+    }
+    assert!(!sandbox.path("light/checkpoint.safetensors").exists());
+}
+
+#[test]
 fn the_same_run_writes_the_same_bytes_on_any_number_of_threads() {
     let sandbox = trained();
     for threads in [1, 4] {

@@ -31,6 +31,9 @@ pub struct RawRun {
     /// Steps between checkpoints; absent: only at the end.
     #[serde(default)]
     pub checkpoint_every_steps: Option<u64>,
+    /// Whether a checkpoint stays when the run is over.
+    #[serde(default = "yes")]
+    pub keep_checkpoint: bool,
     #[serde(default)]
     pub recompute: Recompute,
     /// Rows of logits in memory at a time; absent: as many as fit 128 MiB.
@@ -53,6 +56,10 @@ pub struct RawRun {
 
 fn one() -> u64 {
     1
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A rule as written: a word, or `power-0.75` for `power` with that `alpha`, so that a grid can hold it.
