@@ -171,16 +171,16 @@ impl Job<'_> {
         let mut normed = scratch::take(rows * d);
         {
             let mut active = scratch::take(rows * f);
-            self.through_down(part.dy, part.gate_up, &mut active);
+            self.through_down(part.dy, part.gate_up, &mut active, one);
             weight_gradient(rows, part.dy, &active, totals.down, self.shape.branch_scale, one);
         }
         let mut dmixed = scratch::take(rows * d);
         let dgate_up = &*part.gate_up;
         math::rms_norm_again(part.middle, self.gains[1], part.inverse[1], &mut normed);
         weight_gradient(rows, dgate_up, &normed, totals.gate_up, 1.0, one);
-        self.through_gate_up(dgate_up, part.middle, part.inverse[1], part.dy, totals.mlp_norm);
+        self.through_gate_up(dgate_up, part.middle, part.inverse[1], part.dy, totals.mlp_norm, one);
         weight_gradient(rows, part.dy, part.mixed, totals.attention_out, self.shape.branch_scale, one);
-        self.through_attention_out(part.dy, &mut dmixed);
+        self.through_attention_out(part.dy, &mut dmixed, one);
         let mut dqkv = scratch::take(rows * 3 * d);
         let timed = span(Timed::AttentionBackward);
         {
@@ -200,12 +200,12 @@ impl Job<'_> {
         drop(timed);
         math::rms_norm_again(part.x, self.gains[0], part.inverse[0], &mut normed);
         weight_gradient(rows, &dqkv, &normed, totals.qkv, 1.0, one);
-        self.through_qkv(&dqkv, part.x, part.inverse[0], part.dy, totals.attention_norm);
+        self.through_qkv(&dqkv, part.x, part.inverse[0], part.dy, totals.attention_norm, one);
     }
 
     fn in_phases(&self, x: &[f32], mut saved: Saved, dy: &mut [f32], totals: Totals) {
         let (n, d, f) = (self.sizes.rows, self.sizes.width, self.sizes.inner);
-        let rows = self.sizes.piece_rows();
+        let (rows, workers) = (self.sizes.piece_rows(), self.sizes.piece_workers());
         let scale = self.shape.branch_scale;
         let all = |outer: usize, inner: usize| Workers::for_work(n * outer * inner);
         let mut normed = scratch::take(n * d);
@@ -213,7 +213,7 @@ impl Job<'_> {
             let mut active = scratch::take(n * f);
             let pieces =
                 active.par_chunks_mut(rows * f).zip(saved.gate_up.par_chunks_mut(rows * 2 * f)).zip(dy.par_chunks(rows * d));
-            pieces.for_each(|((active, gate_up), dy)| self.through_down(dy, gate_up, active));
+            pieces.for_each(|((active, gate_up), dy)| self.through_down(dy, gate_up, active, workers));
             weight_gradient(n, dy, &active, totals.down, scale, all(d, f));
         }
         let mut dmixed = scratch::take(n * d);
@@ -225,8 +225,8 @@ impl Job<'_> {
             let pieces = pieces.zip(middle.par_chunks(rows * d).zip(inverse.par_chunks(rows)));
             pieces.for_each(|((((normed, dmixed), dy), (gain, dgate_up)), (middle, inverse))| {
                 math::rms_norm_again(middle, self.gains[1], inverse, normed);
-                self.through_gate_up(dgate_up, middle, inverse, dy, gain);
-                self.through_attention_out(dy, dmixed);
+                self.through_gate_up(dgate_up, middle, inverse, dy, gain, workers);
+                self.through_attention_out(dy, dmixed, workers);
             });
         }
         add_in_order(totals.mlp_norm, &gains);
@@ -244,46 +244,54 @@ impl Job<'_> {
         let pieces = pieces.zip(gains.par_chunks_mut(d).zip(x.par_chunks(rows * d).zip(saved.inverse[0].par_chunks(rows))));
         pieces.for_each(|(((normed, dy), dqkv), (gain, (x, inverse)))| {
             math::rms_norm_again(x, self.gains[0], inverse, normed);
-            self.through_qkv(dqkv, x, inverse, dy, gain);
+            self.through_qkv(dqkv, x, inverse, dy, gain, workers);
         });
         add_in_order(totals.attention_norm, &gains);
         weight_gradient(n, &dqkv, &normed, totals.qkv, 1.0, all(3 * d, d));
     }
 
     /// From the output's gradient to that of (gate, up), in its place; `active` becomes silu(gate) * up.
-    fn through_down(&self, dy: &[f32], gate_up: &mut [f32], active: &mut [f32]) {
+    fn through_down(&self, dy: &[f32], gate_up: &mut [f32], active: &mut [f32], workers: Workers) {
         let _timed = span(Timed::MlpBackward);
         let (d, f) = (self.sizes.width, self.sizes.inner);
         let dy = View::new(dy, dy.len() / d, d);
-        multiply(active, f, Start::Nothing, dy, &self.right.down, self.shape.branch_scale, Workers::One);
+        multiply(active, f, Start::Nothing, dy, &self.right.down, self.shape.branch_scale, workers);
         math::swiglu_rows_backward(gate_up, active, f);
     }
 
     /// From the gradient of (gate, up) to that of the stream between the branches, in place of the output's.
-    fn through_gate_up(&self, dgate_up: &[f32], middle: &[f32], inverse: &[f32], dy: &mut [f32], gain: &mut [f32]) {
+    fn through_gate_up(
+        &self,
+        dgate_up: &[f32],
+        middle: &[f32],
+        inverse: &[f32],
+        dy: &mut [f32],
+        gain: &mut [f32],
+        workers: Workers,
+    ) {
         let _timed = span(Timed::MlpBackward);
         let (d, f) = (self.sizes.width, self.sizes.inner);
         let rows = middle.len() / d;
         let mut dnormed = scratch::take(rows * d);
         let view = View::new(dgate_up, rows, 2 * f);
-        multiply(&mut dnormed, d, Start::Nothing, view, &self.right.gate_up, 1.0, Workers::One);
+        multiply(&mut dnormed, d, Start::Nothing, view, &self.right.gate_up, 1.0, workers);
         math::rms_norm_rows_backward(middle, self.gains[1], inverse, &dnormed, dy, gain);
     }
 
-    fn through_attention_out(&self, dy: &[f32], dmixed: &mut [f32]) {
+    fn through_attention_out(&self, dy: &[f32], dmixed: &mut [f32], workers: Workers) {
         let _timed = span(Timed::AttentionOutBackward);
         let d = self.sizes.width;
         let view = View::new(dy, dy.len() / d, d);
-        multiply(dmixed, d, Start::Nothing, view, &self.right.attention_out, self.shape.branch_scale, Workers::One);
+        multiply(dmixed, d, Start::Nothing, view, &self.right.attention_out, self.shape.branch_scale, workers);
     }
 
     /// From the gradient of qkv to that of the block's input, in place of that of the stream between the branches.
-    fn through_qkv(&self, dqkv: &[f32], x: &[f32], inverse: &[f32], dy: &mut [f32], gain: &mut [f32]) {
+    fn through_qkv(&self, dqkv: &[f32], x: &[f32], inverse: &[f32], dy: &mut [f32], gain: &mut [f32], workers: Workers) {
         let _timed = span(Timed::QkvBackward);
         let d = self.sizes.width;
         let rows = x.len() / d;
         let mut dnormed = scratch::take(rows * d);
-        multiply(&mut dnormed, d, Start::Nothing, View::new(dqkv, rows, 3 * d), &self.right.qkv, 1.0, Workers::One);
+        multiply(&mut dnormed, d, Start::Nothing, View::new(dqkv, rows, 3 * d), &self.right.qkv, 1.0, workers);
         math::rms_norm_rows_backward(x, self.gains[0], inverse, &dnormed, dy, gain);
     }
 }

@@ -1,5 +1,6 @@
 //! The block as one op of dfdx's tape.
 
+use super::super::cpu::gemm::Workers;
 use super::super::cpu::math;
 use super::super::cpu::view::as_slice;
 use super::super::{Matrix, oracle, take_grad};
@@ -27,6 +28,11 @@ pub struct Sizes {
 impl Sizes {
     pub fn piece_rows(&self) -> usize {
         if self.width >= WIDE { WIDE_PIECE_ROWS } else { PIECE_ROWS }
+    }
+
+    /// Who multiplies a piece: all threads, where there are fewer pieces than threads.
+    pub fn piece_workers(&self) -> Workers {
+        if self.rows.div_ceil(self.piece_rows()) < rayon::current_num_threads() { Workers::All } else { Workers::One }
     }
 
     /// Rows of the whole sequences that one task takes through the block.

@@ -123,7 +123,7 @@ impl Job<'_> {
     /// Some whole sequences from beginning to end, on this thread.
     fn unit(&self, x: &[f32], part: Part) {
         let (t, d) = (self.layout.seq_len, self.layout.width);
-        self.project(x, part.qkv, part.inverse[0]);
+        self.project(x, part.qkv, part.inverse[0], Workers::One);
         let timed = span(Timed::Attention);
         attention::turn(part.qkv, &self.shape.rope, self.layout, 1.0);
         let mixed = Shared::new(&mut *part.mixed);
@@ -134,16 +134,16 @@ impl Job<'_> {
             unsafe { heads::forward(&part.qkv[sequence * 3 * t * d..][..3 * t * d], self.layout, head, out, softmax) };
         }
         drop(timed);
-        self.finish(x, part.mixed, part.middle, part.gate_up, part.inverse[1], part.out);
+        self.finish(x, part.mixed, part.middle, part.gate_up, part.inverse[1], part.out, Workers::One);
     }
 
     /// All sequences step by step, each step on all threads: for few and long sequences.
     fn in_phases(&self, x: &[f32], saved: &mut Saved, out: &mut [f32]) {
         let (d, f) = (self.sizes.width, self.sizes.inner);
-        let rows = self.sizes.piece_rows();
+        let (rows, workers) = (self.sizes.piece_rows(), self.sizes.piece_workers());
         let [first, second] = &mut saved.inverse;
         let pieces = saved.qkv.par_chunks_mut(rows * 3 * d).zip(first.par_chunks_mut(rows)).zip(x.par_chunks(rows * d));
-        pieces.for_each(|((qkv, inverse), x)| self.project(x, qkv, inverse));
+        pieces.for_each(|((qkv, inverse), x)| self.project(x, qkv, inverse, workers));
         let timed = span(Timed::Attention);
         saved.qkv.par_chunks_mut(self.layout.seq_len * 3 * d).for_each(|qkv| {
             attention::turn(qkv, &self.shape.rope, self.layout, 1.0);
@@ -157,31 +157,41 @@ impl Job<'_> {
             .zip(second.par_chunks_mut(rows))
             .zip(saved.mixed.par_chunks(rows * d).zip(x.par_chunks(rows * d)));
         pieces.for_each(|(((middle, (gate_up, out)), inverse), (mixed, x))| {
-            self.finish(x, mixed, middle, gate_up, inverse, out);
+            self.finish(x, mixed, middle, gate_up, inverse, out, workers);
         });
     }
 
     /// qkv = LN(x) W^T
-    fn project(&self, x: &[f32], qkv: &mut [f32], inverse: &mut [f32]) {
+    fn project(&self, x: &[f32], qkv: &mut [f32], inverse: &mut [f32], workers: Workers) {
         let _timed = span(Timed::Qkv);
         let d = self.sizes.width;
         let mut normed = scratch::take(x.len());
         math::rms_norm_rows(x, self.gains[0], self.shape.norm_eps, &mut normed, inverse);
         let normed = View::new(&normed, x.len() / d, d);
-        multiply(qkv, 3 * d, Start::Nothing, normed, &self.right.qkv, 1.0, Workers::One);
+        multiply(qkv, 3 * d, Start::Nothing, normed, &self.right.qkv, 1.0, workers);
     }
 
     /// From what the heads gave to the output of the block.
-    fn finish(&self, x: &[f32], mixed: &[f32], middle: &mut [f32], gate_up: &mut [f32], inverse: &mut [f32], out: &mut [f32]) {
+    #[allow(clippy::too_many_arguments, reason = "parts of one row, borrowed apart")]
+    fn finish(
+        &self,
+        x: &[f32],
+        mixed: &[f32],
+        middle: &mut [f32],
+        gate_up: &mut [f32],
+        inverse: &mut [f32],
+        out: &mut [f32],
+        workers: Workers,
+    ) {
         let _timed = span(Timed::Mlp);
         let (d, f, scale) = (self.sizes.width, self.sizes.inner, self.shape.branch_scale);
         let rows = x.len() / d;
-        multiply(middle, d, Start::Other(x), View::new(mixed, rows, d), &self.right.attention_out, scale, Workers::One);
+        multiply(middle, d, Start::Other(x), View::new(mixed, rows, d), &self.right.attention_out, scale, workers);
         let mut normed = scratch::take(x.len());
         math::rms_norm_rows(middle, self.gains[1], self.shape.norm_eps, &mut normed, inverse);
-        multiply(gate_up, 2 * f, Start::Nothing, View::new(&normed, rows, d), &self.right.gate_up, 1.0, Workers::One);
+        multiply(gate_up, 2 * f, Start::Nothing, View::new(&normed, rows, d), &self.right.gate_up, 1.0, workers);
         let mut active = scratch::take(rows * f);
         math::swiglu_rows(gate_up, &mut active, f);
-        multiply(out, d, Start::Other(middle), View::new(&active, rows, f), &self.right.down, scale, Workers::One);
+        multiply(out, d, Start::Other(middle), View::new(&active, rows, f), &self.right.down, scale, workers);
     }
 }
