@@ -7,10 +7,9 @@ use super::super::cpu::shared::Shared;
 use super::super::cpu::transpose::transpose;
 use super::super::cpu::{math, scratch};
 
-/// Queries per block of scores.
-const BLOCK: usize = 32;
-/// Scores of a row are a multiple of this many, so that vector loops have no rest.
-const LANES: usize = 16;
+/// Queries per block of scores. A row of scores belongs to a key and has the queries side by side, so that softmax runs from row to
+/// row, every query in a lane of its own.
+const BLOCK: usize = math::QUERIES;
 
 /// Where a head's numbers lie in qkv (R, 3D) and out (R, D).
 #[derive(Clone, Copy)]
@@ -25,32 +24,19 @@ impl Layout {
         self.width / self.heads
     }
 
-    fn padded(&self) -> usize {
-        self.seq_len.next_multiple_of(LANES)
-    }
-
-    /// Distance of the rows of a transposed head: not a power of two, whose rows would all want the same places of the cache.
-    fn transposed_stride(&self) -> usize {
-        self.padded() + LANES
-    }
-
     fn factor(&self) -> f32 {
         1.0 / (self.head_width() as f32).sqrt()
     }
 }
 
-/// A head's keys or values (`part` 1 or 2): transposed (K, T padded with zeros).
-fn transposed(qkv: &[f32], layout: Layout, head: usize, part: usize) -> scratch::Buffer {
-    let (k, stride) = (layout.head_width(), layout.transposed_stride());
-    let (t, from) = (layout.seq_len, &qkv[part * layout.width + head * k..]);
-    assert!((t - 1) * 3 * layout.width + k <= from.len(), "attention: the sequence has its rows");
-    let mut out = scratch::take(k * stride);
-    // SAFETY: t rows of k numbers, checked above, to k rows of at least t.
-    unsafe { transpose(from.as_ptr(), 3 * layout.width, t, k, out.as_mut_ptr(), stride) };
-    for row in out.chunks_exact_mut(stride) {
-        row[t..].fill(0.0);
+/// A block of queries, or of gradients of their outputs, n rows of K that are `stride` apart: transposed (K, BLOCK), zeros after n.
+fn turn(rows: &[f32], stride: usize, n: usize, k: usize, out: &mut [f32]) {
+    assert!((n - 1) * stride + k <= rows.len() && out.len() == k * BLOCK && n <= BLOCK, "attention: a block has its rows");
+    // SAFETY: n rows of k numbers to k rows of at least n, checked above.
+    unsafe { transpose(rows.as_ptr(), stride, n, k, out.as_mut_ptr(), BLOCK) };
+    for row in out.chunks_exact_mut(BLOCK) {
+        row[n..].fill(0.0);
     }
-    out
 }
 
 /// A head's columns of `part` (0 query, 1 key, 2 value).
@@ -71,16 +57,17 @@ pub const SAVED: usize = 2;
 pub unsafe fn forward(qkv: &[f32], layout: Layout, head: usize, out: Shared, saved: &mut [f32]) {
     let (t, k, width) = (layout.seq_len, layout.head_width(), layout.width);
     let (most, inverse) = saved.split_at_mut(t);
-    let key = transposed(qkv, layout, head, 1);
-    let (query, value) = (columns(qkv, layout, head, 0), Packed::copy(columns(qkv, layout, head, 2)));
-    let mut scores = scratch::take(BLOCK * layout.padded());
+    let (key, value) = (columns(qkv, layout, head, 1), Packed::copy(columns(qkv, layout, head, 2)));
+    let mut queries = scratch::take(k * BLOCK);
+    let mut scores = scratch::take(t * BLOCK);
     for start in (0..t).step_by(BLOCK) {
         let end = (start + BLOCK).min(t);
-        let (n, cols) = (end - start, end.next_multiple_of(LANES));
-        let key = Packed::in_place(View::strided(&key, k, cols, layout.transposed_stride()));
-        multiply(&mut scores, cols, Start::Nothing, query.rows(start, end), &key, layout.factor(), Workers::One);
-        math::softmax_causal(&mut scores[..n * cols], cols, start, &mut most[start..end], &mut inverse[start..end]);
-        let weights = View::strided(&scores, n, end, cols);
+        let n = end - start;
+        turn(&qkv[start * 3 * width + head * k..], 3 * width, n, k, &mut queries);
+        let queries = Packed::in_place(View::new(&queries, k, BLOCK));
+        multiply(&mut scores, BLOCK, Start::Nothing, key.rows(0, end), &queries, layout.factor(), Workers::One);
+        math::softmax_causal(&mut scores[..end * BLOCK], start, &mut most[start..end], &mut inverse[start..end]);
+        let weights = View::new(&scores, end, BLOCK).cols(0, n).t();
         let at = start * width + head * k;
         // SAFETY (both): this head's columns of these rows; the caller's promise.
         unsafe { multiply_shared(out, at, width, false, weights, &value.first_rows(end), 1.0) };
@@ -98,35 +85,36 @@ pub unsafe fn backward(qkv: &[f32], out: &[f32], dout: &[f32], saved: &[f32], la
     let (t, k, width) = (layout.seq_len, layout.head_width(), layout.width);
     let (most, inverse) = saved.split_at(t);
     let factor = layout.factor();
-    let [key_t, value_t] = [1, 2].map(|part| transposed(qkv, layout, head, part));
-    let (query, key) = (columns(qkv, layout, head, 0), Packed::copy(columns(qkv, layout, head, 1)));
-    let dout_view = View::strided(&dout[head * k..], t, k, width);
-    let mut weights = scratch::take(BLOCK * layout.padded());
-    let mut dscores = scratch::take(BLOCK * layout.padded());
+    let [query, key, value] = [0, 1, 2].map(|part| columns(qkv, layout, head, part));
+    let (dout_view, keys) = (View::strided(&dout[head * k..], t, k, width), Packed::copy(key));
+    let [mut queries_t, mut douts_t] = [0, 1].map(|_| scratch::take(k * BLOCK));
+    let [mut weights, mut dscores] = [0, 1].map(|_| scratch::take(t * BLOCK));
     let mut dots = [0.0; BLOCK];
     let stride = 3 * width;
     // From the last block to the first: the last one sees every key, and so begins their sums.
     let blocks = t.div_ceil(BLOCK);
     for block in (0..blocks).rev() {
         let (start, end) = (block * BLOCK, ((block + 1) * BLOCK).min(t));
-        let (n, cols) = (end - start, end.next_multiple_of(LANES));
+        let n = end - start;
         let add = block + 1 < blocks;
-        let [keys, values] = [&key_t, &value_t].map(|x| Packed::in_place(View::strided(x, k, cols, layout.transposed_stride())));
-        multiply(&mut weights, cols, Start::Nothing, query.rows(start, end), &keys, factor, Workers::One);
-        multiply(&mut dscores, cols, Start::Nothing, dout_view.rows(start, end), &values, 1.0, Workers::One);
+        turn(&qkv[start * stride + head * k..], stride, n, k, &mut queries_t);
+        turn(&dout[start * width + head * k..], width, n, k, &mut douts_t);
+        let [by_query, by_dout] = [&queries_t, &douts_t].map(|x| Packed::in_place(View::new(x, k, BLOCK)));
+        multiply(&mut weights, BLOCK, Start::Nothing, key.rows(0, end), &by_query, factor, Workers::One);
+        multiply(&mut dscores, BLOCK, Start::Nothing, value.rows(0, end), &by_dout, 1.0, Workers::One);
         // sum(dp * p) = dout . out, because out = sum(p * value)
         let from = start * width + head * k;
         math::row_dots(&dout[from..], &out[from..], width, k, &mut dots[..n]);
         let saved = (&most[start..end], &inverse[start..end], &dots[..n]);
-        math::softmax_causal_backward(&mut weights[..n * cols], &mut dscores[..n * cols], cols, start, saved, factor);
-        let (weights, dscores) = (View::strided(&weights, n, end, cols), View::strided(&dscores, n, end, cols));
+        math::softmax_causal_backward(&mut weights[..end * BLOCK], &mut dscores[..end * BLOCK], start, saved, factor);
+        let [weights, dscores] = [&weights, &dscores].map(|x| View::new(x, end, BLOCK).cols(0, n));
         let (queries, douts) = (Packed::copy(query.rows(start, end)), Packed::copy(dout_view.rows(start, end)));
         let column = head * k;
         // SAFETY: this head's columns of query, key and value; the caller's promise.
         unsafe {
-            multiply_shared(dqkv, start * stride + column, stride, false, dscores, &key.first_rows(end), 1.0);
-            multiply_shared(dqkv, width + column, stride, add, dscores.t(), &queries, 1.0);
-            multiply_shared(dqkv, 2 * width + column, stride, add, weights.t(), &douts, 1.0);
+            multiply_shared(dqkv, start * stride + column, stride, false, dscores.t(), &keys.first_rows(end), 1.0);
+            multiply_shared(dqkv, width + column, stride, add, dscores, &queries, 1.0);
+            multiply_shared(dqkv, 2 * width + column, stride, add, weights, &douts, 1.0);
         }
     }
 }

@@ -5,15 +5,15 @@
 #![allow(unsafe_code)]
 
 use super::super::attention::cpu as attention;
-use super::super::attention::heads::{self, Layout};
+use super::super::attention::heads;
 use super::super::cpu::clock::{Part as Timed, span};
 use super::super::cpu::gemm::{Packed, Start, View, Workers, multiply};
 use super::super::cpu::scratch;
 use super::super::cpu::shared::Shared;
-use super::super::cpu::view::as_slice;
 use super::super::cpu::{math, rows};
 use super::cpu::Sizes;
 use super::forward::Saved;
+use super::job::{Job, Pass};
 use super::{BlockShape, BlockWeights};
 use dfdx::prelude::*;
 use rayon::prelude::*;
@@ -54,22 +54,6 @@ impl<'a> Totals<'a> {
     }
 }
 
-/// The weights, packed for dy W.
-struct Right<'a> {
-    qkv: Packed<'a>,
-    attention_out: Packed<'a>,
-    gate_up: Packed<'a>,
-    down: Packed<'a>,
-}
-
-struct Job<'a> {
-    sizes: Sizes,
-    layout: Layout,
-    shape: &'a BlockShape<Cpu>,
-    gains: [&'a [f32]; 2],
-    right: Right<'a>,
-}
-
 /// Some rows of what forward saved.
 struct Part<'a> {
     x: &'a [f32],
@@ -93,28 +77,12 @@ pub fn run(
     dy: &mut [f32],
     totals: Totals,
 ) {
-    let Sizes { rows, width: d, inner: f, .. } = sizes;
-    let workers = Workers::for_work(rows * d * d);
-    let right = |weight, outer, inner| Packed::new(View::new(as_slice(weight), outer, inner), workers);
-    let packing = span(Timed::PackBackward);
-    let job = Job {
-        sizes,
-        layout: Layout { seq_len: shape.heads.seq_len, heads: shape.heads.heads, width: d },
-        shape,
-        gains: [as_slice(&weights.attention_norm), as_slice(&weights.mlp_norm)],
-        right: Right {
-            qkv: right(&weights.qkv, 3 * d, d),
-            attention_out: right(&weights.attention_out, d, d),
-            gate_up: right(&weights.gate_up, 2 * f, d),
-            down: right(&weights.down, d, f),
-        },
-    };
-    drop(packing);
-    if sizes.grouped() { job.in_groups(x, saved, dy, totals) } else { job.in_phases(x, saved, dy, totals) }
+    let job = Job::new(weights, shape, sizes, Pass::Backward);
+    if sizes.grouped() { job.backward_in_groups(x, saved, dy, totals) } else { job.backward_in_phases(x, saved, dy, totals) }
 }
 
 impl Job<'_> {
-    fn in_groups(&self, x: &[f32], mut saved: Saved, dy: &mut [f32], totals: Totals) {
+    fn backward_in_groups(&self, x: &[f32], mut saved: Saved, dy: &mut [f32], totals: Totals) {
         let (sizes, heads) = (self.sizes, self.layout.heads);
         let (d, f, unit) = (sizes.width, sizes.inner, sizes.unit_rows());
         let parts: Vec<Part> = saved
@@ -146,7 +114,7 @@ impl Job<'_> {
         let mut sums: Vec<scratch::Buffer> = tasks.iter().map(|_| scratch::zeros(len)).collect();
         let group = |(parts, own): (Vec<Part>, &mut scratch::Buffer)| {
             for part in parts {
-                self.unit(part, Totals::inside(own, sizes));
+                self.backward_unit(part, Totals::inside(own, sizes));
             }
         };
         if rayon::current_num_threads() > 1 {
@@ -164,7 +132,7 @@ impl Job<'_> {
     }
 
     /// Some whole sequences from end to beginning, on this thread.
-    fn unit(&self, part: Part, totals: Totals) {
+    fn backward_unit(&self, part: Part, totals: Totals) {
         let (d, f, t) = (self.sizes.width, self.sizes.inner, self.layout.seq_len);
         let rows = part.x.len() / d;
         let one = Workers::One;
@@ -203,7 +171,7 @@ impl Job<'_> {
         self.through_qkv(&dqkv, part.x, part.inverse[0], part.dy, totals.attention_norm, one);
     }
 
-    fn in_phases(&self, x: &[f32], mut saved: Saved, dy: &mut [f32], totals: Totals) {
+    fn backward_in_phases(&self, x: &[f32], mut saved: Saved, dy: &mut [f32], totals: Totals) {
         let (n, d, f) = (self.sizes.rows, self.sizes.width, self.sizes.inner);
         let (rows, workers) = (self.sizes.piece_rows(), self.sizes.piece_workers());
         let scale = self.shape.branch_scale;

@@ -2,14 +2,14 @@
 #![allow(unsafe_code)]
 
 use super::super::attention::cpu as attention;
-use super::super::attention::heads::{self, Layout};
+use super::super::attention::heads;
 use super::super::cpu::clock::{Part as Timed, span};
-use super::super::cpu::gemm::{Packed, Start, View, Workers, multiply};
+use super::super::cpu::gemm::{Start, View, Workers, multiply};
 use super::super::cpu::math;
 use super::super::cpu::scratch::{self, Buffer};
 use super::super::cpu::shared::Shared;
-use super::super::cpu::view::as_slice;
 use super::cpu::Sizes;
+use super::job::{Job, Pass};
 use super::{BlockShape, BlockWeights};
 use dfdx::prelude::*;
 use rayon::prelude::*;
@@ -41,41 +41,9 @@ struct Part<'a> {
     out: &'a mut [f32],
 }
 
-/// The weights, packed for x W^T.
-struct Right<'a> {
-    qkv: Packed<'a>,
-    attention_out: Packed<'a>,
-    gate_up: Packed<'a>,
-    down: Packed<'a>,
-}
-
-/// Everything the rows share.
-struct Job<'a> {
-    sizes: Sizes,
-    layout: Layout,
-    shape: &'a BlockShape<Cpu>,
-    gains: [&'a [f32]; 2],
-    right: Right<'a>,
-}
-
 pub fn run(x: &[f32], weights: &BlockWeights<Cpu>, shape: &BlockShape<Cpu>, sizes: Sizes) -> (Vec<f32>, Saved) {
     let Sizes { rows, width: d, inner: f, .. } = sizes;
-    let workers = Workers::for_work(rows * d * d);
-    let right = |weight, outer, inner| Packed::new(View::new(as_slice(weight), outer, inner).t(), workers);
-    let packing = span(Timed::PackForward);
-    let job = Job {
-        sizes,
-        layout: Layout { seq_len: shape.heads.seq_len, heads: shape.heads.heads, width: d },
-        shape,
-        gains: [as_slice(&weights.attention_norm), as_slice(&weights.mlp_norm)],
-        right: Right {
-            qkv: right(&weights.qkv, 3 * d, d),
-            attention_out: right(&weights.attention_out, d, d),
-            gate_up: right(&weights.gate_up, 2 * f, d),
-            down: right(&weights.down, d, f),
-        },
-    };
-    drop(packing);
+    let job = Job::new(weights, shape, sizes, Pass::Forward);
     let mut saved = Saved {
         qkv: scratch::take(rows * 3 * d),
         softmax: scratch::take(rows * heads::SAVED * shape.heads.heads),
@@ -109,19 +77,19 @@ pub fn run(x: &[f32], weights: &BlockWeights<Cpu>, shape: &BlockShape<Cpu>, size
             .collect();
         let all = parts.into_iter().zip(x.chunks(unit * d));
         if rayon::current_num_threads() > 1 {
-            all.collect::<Vec<_>>().into_par_iter().with_max_len(1).for_each(|(part, x)| job.unit(x, part));
+            all.collect::<Vec<_>>().into_par_iter().with_max_len(1).for_each(|(part, x)| job.forward_unit(x, part));
         } else {
-            all.for_each(|(part, x)| job.unit(x, part));
+            all.for_each(|(part, x)| job.forward_unit(x, part));
         }
     } else {
-        job.in_phases(x, &mut saved, &mut out);
+        job.forward_in_phases(x, &mut saved, &mut out);
     }
     (out, saved)
 }
 
 impl Job<'_> {
     /// Some whole sequences from beginning to end, on this thread.
-    fn unit(&self, x: &[f32], part: Part) {
+    fn forward_unit(&self, x: &[f32], part: Part) {
         let (t, d) = (self.layout.seq_len, self.layout.width);
         self.project(x, part.qkv, part.inverse[0], Workers::One);
         let timed = span(Timed::Attention);
@@ -138,7 +106,7 @@ impl Job<'_> {
     }
 
     /// All sequences step by step, each step on all threads: for few and long sequences.
-    fn in_phases(&self, x: &[f32], saved: &mut Saved, out: &mut [f32]) {
+    fn forward_in_phases(&self, x: &[f32], saved: &mut Saved, out: &mut [f32]) {
         let (d, f) = (self.sizes.width, self.sizes.inner);
         let (rows, workers) = (self.sizes.piece_rows(), self.sizes.piece_workers());
         let [first, second] = &mut saved.inverse;

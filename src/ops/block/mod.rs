@@ -5,6 +5,7 @@
 mod backward;
 mod cpu;
 mod forward;
+mod job;
 
 use super::attention::{CausalAttention, Heads};
 use super::feed_forward::FeedForward;

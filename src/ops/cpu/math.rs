@@ -204,19 +204,6 @@ vectorised! {
 }
 
 #[inline(always)]
-fn max_lanes(lanes: [f32; LANES]) -> f32 {
-    let mut lanes = lanes;
-    let mut half = LANES / 2;
-    while half > 0 {
-        for i in 0..half {
-            lanes[i] = if lanes[i + half] > lanes[i] { lanes[i + half] } else { lanes[i] };
-        }
-        half /= 2;
-    }
-    lanes[0]
-}
-
-#[inline(always)]
 fn max_of(x: &[f32]) -> f32 {
     let mut lanes = [f32::NEG_INFINITY; LANES];
     let pieces = x.chunks_exact(LANES);
@@ -254,72 +241,73 @@ vectorised! {
     }
 }
 
+/// Queries side by side in a block of scores.
+pub const QUERIES: usize = 32;
+
 vectorised! {
-    /// Rows of scores, `cols` apart, a multiple of 16; row i is query first + i and sees the keys up to itself. Scores become
-    /// exp(score - max), those of the future 0; `most` keeps the largest score of each row, `inverse` one over the sum.
-    pub fn softmax_causal(scores: &mut [f32], cols: usize, first: usize, most: &mut [f32], inverse: &mut [f32]) {
-        for (i, row) in scores.chunks_exact_mut(cols).enumerate() {
-            let seen = first + i + 1;
-            // Lanes of a piece that the query sees.
-            let left = |piece: usize| seen.saturating_sub(piece * LANES).min(LANES) as u32;
-            let mut lanes = [f32::NEG_INFINITY; LANES];
-            for (piece, x) in row.chunks_exact(LANES).take(seen.div_ceil(LANES)).enumerate() {
-                let left = left(piece);
-                for lane in 0..LANES {
-                    let x = if (lane as u32) < left { x[lane] } else { f32::NEG_INFINITY };
-                    lanes[lane] = if x > lanes[lane] { x } else { lanes[lane] };
-                }
+    /// A block of scores: a row for each key, in it [`QUERIES`] queries from `first` on, each of which sees the keys up to itself. Scores
+    /// become exp(score - max), those of the future 0; `most` keeps the largest score of each query, `inverse` one over the sum.
+    pub fn softmax_causal(scores: &mut [f32], first: usize, most: &mut [f32], inverse: &mut [f32]) {
+        let mut max = [f32::NEG_INFINITY; QUERIES];
+        let (seen, rest) = scores.split_at_mut(first * QUERIES);
+        for row in seen.as_chunks::<QUERIES>().0 {
+            for i in 0..QUERIES {
+                max[i] = if row[i] > max[i] { row[i] } else { max[i] };
             }
-            let max = max_lanes(lanes);
-            let mut sums = [0.0; LANES];
-            for (piece, x) in row.chunks_exact_mut(LANES).enumerate() {
-                let left = left(piece);
-                if left == 0 {
-                    x.fill(0.0);
-                    continue;
-                }
-                for lane in 0..LANES {
-                    let weight = exp::<FUSED>(x[lane] - max);
-                    x[lane] = if (lane as u32) < left { weight } else { 0.0 };
-                    sums[lane] += x[lane];
-                }
+        }
+        for (key, row) in rest.as_chunks::<QUERIES>().0.iter().enumerate() {
+            for i in 0..QUERIES {
+                let x = if i >= key { row[i] } else { f32::NEG_INFINITY };
+                max[i] = if x > max[i] { x } else { max[i] };
             }
-            most[i] = max;
-            inverse[i] = 1.0 / sum_lanes(sums);
+        }
+        let mut sums = [0.0; QUERIES];
+        for row in seen.as_chunks_mut::<QUERIES>().0 {
+            for i in 0..QUERIES {
+                row[i] = exp::<FUSED>(row[i] - max[i]);
+                sums[i] += row[i];
+            }
+        }
+        for (key, row) in rest.as_chunks_mut::<QUERIES>().0.iter_mut().enumerate() {
+            for i in 0..QUERIES {
+                let weight = exp::<FUSED>(row[i] - max[i]);
+                row[i] = if i >= key { weight } else { 0.0 };
+                sums[i] += row[i];
+            }
+        }
+        for (i, (most, inverse)) in most.iter_mut().zip(inverse.iter_mut()).enumerate() {
+            (*most, *inverse) = (max[i], 1.0 / sums[i]);
         }
     }
 }
 
 vectorised! {
     /// Scores become p = exp(score - most) * inverse and dp becomes p * (dp - dot) * factor, the gradient of the score; both 0 for
-    /// the future. Rows as in [`softmax_causal`]; `saved` are most, inverse and dot of each row.
+    /// the future. Blocks as in [`softmax_causal`]; `saved` are most, inverse and dot of each query.
     pub fn softmax_causal_backward(
         scores: &mut [f32],
         dscores: &mut [f32],
-        cols: usize,
         first: usize,
         saved: (&[f32], &[f32], &[f32]),
         factor: f32,
     ) {
-        for (i, (row, drow)) in scores.chunks_exact_mut(cols).zip(dscores.chunks_exact_mut(cols)).enumerate() {
-            let seen = first + i + 1;
-            let (most, inverse, dot) = (saved.0[i], saved.1[i], saved.2[i]);
-            for (piece, (p, dp)) in row.chunks_exact_mut(LANES).zip(drow.chunks_exact_mut(LANES)).enumerate() {
-                let from = piece * LANES;
-                if from >= seen {
-                    for lane in 0..LANES {
-                        p[lane] = 0.0;
-                        dp[lane] = 0.0;
-                    }
-                    continue;
-                }
-                let left = (seen - from).min(LANES) as u32;
-                for lane in 0..LANES {
-                    let kept = if (lane as u32) < left { inverse } else { 0.0 };
-                    let weight = exp::<FUSED>(p[lane] - most) * kept;
-                    p[lane] = weight;
-                    dp[lane] = weight * (dp[lane] - dot) * factor;
-                }
+        let [mut most, mut inverse, mut dot] = [[0.0; QUERIES]; 3];
+        for (lanes, saved) in [(&mut most, saved.0), (&mut inverse, saved.1), (&mut dot, saved.2)] {
+            lanes[..saved.len()].copy_from_slice(saved);
+        }
+        let (p, dp) = (scores.as_chunks_mut::<QUERIES>().0, dscores.as_chunks_mut::<QUERIES>().0);
+        let (seen, rest) = p.split_at_mut(first);
+        for (p, dp) in seen.iter_mut().zip(dp.iter_mut()) {
+            for i in 0..QUERIES {
+                p[i] = exp::<FUSED>(p[i] - most[i]) * inverse[i];
+                dp[i] = p[i] * (dp[i] - dot[i]) * factor;
+            }
+        }
+        for (key, (p, dp)) in rest.iter_mut().zip(&mut dp[first..]).enumerate() {
+            for i in 0..QUERIES {
+                let weight = exp::<FUSED>(p[i] - most[i]) * inverse[i];
+                p[i] = if i >= key { weight } else { 0.0 };
+                dp[i] = p[i] * (dp[i] - dot[i]) * factor;
             }
         }
     }
