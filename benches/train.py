@@ -25,6 +25,12 @@ CASES = {
 }
 GOALS = {"small": (2.0, 0.60), "medium": (1.35, 0.80), "large": (1.08, 0.90)}
 
+# What keeps both sides to an older instruction set; PyTorch's compiler chooses its own all the same.
+SIMD = {
+    "avx512": {"REPRO_SIMD": "avx512"},
+    "avx2": {"REPRO_SIMD": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
+}
+
 # The peer's script, with one line before the model is made: the peak so far is what Python and PyTorch need by themselves.
 PEER = """
 import resource, runpy, sys, io, json, contextlib
@@ -159,8 +165,10 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--cases", nargs="*", default=list(CASES), choices=list(CASES))
+    parser.add_argument("--simd", choices=list(SIMD), help="at most these instructions; default: all that each side finds")
     parser.add_argument("--no-fit", action="store_true", help="leave out the fit over loops and tokens")
     args = parser.parse_args()
+    os.environ.update(SIMD.get(args.simd, {}))
     args.repro, args.peer = os.path.abspath(args.repro), os.path.abspath(args.peer)
     print(f"{platform.processor() or platform.machine()}, {args.threads} cores, medians of {args.repeats}, peer and ours interleaved.\n")
     verdicts = []

@@ -70,6 +70,7 @@ macro_rules! instances {
 /// to the output meanwhile. `rows` and `vectors` are not 0 and within [`most_rows`] and [`most_vectors`].
 pub unsafe fn run(level: Level, rows: usize, vectors: usize, tile: &Tile) {
     // Rows of a side by side in memory need one address each, columns of a one for all.
+    #[cfg(target_arch = "x86_64")]
     let by_rows = tile.a_inner == 1;
     match level {
         #[cfg(target_arch = "x86_64")]

@@ -3,7 +3,6 @@
 //! `REPRO_SIMD=avx512`, `=avx2` or `=portable` asks for less, to compare them on one machine. Results of two sets differ in their last bits,
 //! so that the set is part of a node's key (`numerics` of the train kind).
 
-use super::amx;
 use std::sync::OnceLock;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +58,7 @@ fn widest(most: Level) -> Level {
     let fused = has!("avx2") && has!("fma");
     let wide = fused && has!("avx512f") && has!("avx512vl") && has!("avx512dq") && has!("avx512bw");
     match most {
-        Level::Amx if wide && amx::there() => Level::Amx,
+        Level::Amx if wide && super::amx::there() => Level::Amx,
         Level::Amx | Level::Avx512 if wide => Level::Avx512,
         Level::Portable => Level::Portable,
         _ if fused => Level::Avx2,

@@ -1,7 +1,9 @@
 //! Transposes of small matrices inside larger ones: what packing a weight or a head's keys comes down to.
 #![allow(unsafe_code)]
 
-use super::level::{Level, level};
+#[cfg(target_arch = "x86_64")]
+use super::level::Level;
+use super::level::level;
 
 /// Side of the squares that are turned in registers.
 const SIDE: usize = 8;
