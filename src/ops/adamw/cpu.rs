@@ -1,12 +1,11 @@
 //! AdamW in place, one pass over weight, moments and gradient.
 
 use super::super::cpu::clock::{Part, span};
-use super::super::cpu::math;
 use super::super::cpu::view::as_mut_slice;
+use super::super::cpu::{math, pool};
 use super::super::{Matrix, oracle};
 use super::{AdamW, AdamWStep, Moments};
 use dfdx::prelude::*;
-use rayon::prelude::*;
 
 /// Elements per task, and per partial sum of squares: fixed, so that threads change no bit.
 const PIECE: usize = 1 << 14;
@@ -24,15 +23,8 @@ impl AdamW for Cpu {
         let _timed = span(Part::AdamW);
         let grad: &[f32] = grads.get_or_alloc_mut(&*weight)?;
         let (weight, mean, square) = (as_mut_slice(weight), as_mut_slice(&mut moments.mean), as_mut_slice(&mut moments.square));
-        if weight.len() > PIECE && rayon::current_num_threads() > 1 {
-            weight
-                .par_chunks_mut(PIECE)
-                .zip(mean.par_chunks_mut(PIECE))
-                .zip(square.par_chunks_mut(PIECE).zip(grad.par_chunks(PIECE)))
-                .for_each(|((weight, mean), (square, grad))| update(weight, mean, square, grad, step));
-        } else {
-            update(weight, mean, square, grad, step);
-        }
+        let pieces = weight.chunks_mut(PIECE).zip(mean.chunks_mut(PIECE)).zip(square.chunks_mut(PIECE).zip(grad.chunks(PIECE)));
+        pool::each(pieces.collect(), |((weight, mean), (square, grad))| update(weight, mean, square, grad, step));
         Ok(())
     }
 
@@ -42,12 +34,7 @@ impl AdamW for Cpu {
         }
         let _timed = span(Part::GradNorm);
         let grad: &[f32] = grads.get_or_alloc_mut(weight)?;
-        let partials: Vec<f64> = if grad.len() > PIECE && rayon::current_num_threads() > 1 {
-            grad.par_chunks(PIECE).map(math::sum_squares).collect()
-        } else {
-            grad.chunks(PIECE).map(math::sum_squares).collect()
-        };
-        Ok(partials.into_iter().sum())
+        Ok(pool::map(grad.chunks(PIECE).collect(), math::sum_squares).into_iter().sum())
     }
 }
 

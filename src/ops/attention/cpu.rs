@@ -2,15 +2,14 @@
 //! sequence; tasks share nothing, so threads cannot change a bit.
 #![allow(unsafe_code)]
 
-use super::super::cpu::math;
 use super::super::cpu::shared::Shared;
 use super::super::cpu::view::as_slice;
+use super::super::cpu::{math, pool};
 use super::super::rope::RopeTable;
 use super::super::{Matrix, oracle, take_grad};
 use super::heads::{self, Layout};
 use super::{CausalAttention, Heads};
 use dfdx::prelude::*;
-use rayon::prelude::*;
 
 impl CausalAttention for Cpu {
     fn causal_attention<T: Tape<f32, Self>>(
@@ -62,7 +61,7 @@ pub fn turn(qkv: &mut [f32], rope: &RopeTable<Cpu>, layout: Layout, sign: f32) {
 pub fn forward(qkv: &[f32], layout: Layout, out: &mut [f32], saved: &mut [f32]) {
     let length = layout.seq_len * layout.width;
     let out = Shared::new(out);
-    saved.par_chunks_mut(heads::SAVED * layout.seq_len).enumerate().for_each(|(task, saved)| {
+    pool::each(saved.chunks_mut(heads::SAVED * layout.seq_len).enumerate().collect(), |(task, saved)| {
         let (sequence, head) = (task / layout.heads, task % layout.heads);
         let out = out.rest(sequence * length..(sequence + 1) * length);
         // SAFETY: tasks of one sequence write to columns of different heads.
@@ -74,7 +73,7 @@ pub fn forward(qkv: &[f32], layout: Layout, out: &mut [f32], saved: &mut [f32]) 
 pub fn backward(qkv: &[f32], out: &[f32], dout: &[f32], saved: &[f32], layout: Layout, dqkv: &mut [f32]) {
     let length = layout.seq_len * layout.width;
     let dqkv = Shared::new(dqkv);
-    saved.par_chunks(heads::SAVED * layout.seq_len).enumerate().for_each(|(task, saved)| {
+    pool::each(saved.chunks(heads::SAVED * layout.seq_len).enumerate().collect(), |(task, saved)| {
         let (sequence, head) = (task / layout.heads, task % layout.heads);
         let rows = sequence * length..(sequence + 1) * length;
         let three = 3 * rows.start..3 * rows.end;

@@ -10,13 +10,12 @@ use super::super::cpu::clock::{Part as Timed, span};
 use super::super::cpu::gemm::{Packed, Start, View, Workers, multiply};
 use super::super::cpu::scratch;
 use super::super::cpu::shared::Shared;
-use super::super::cpu::{math, rows};
+use super::super::cpu::{math, pool, rows};
 use super::cpu::Sizes;
 use super::forward::Saved;
 use super::job::{Job, Pass};
 use super::{BlockShape, BlockWeights};
 use dfdx::prelude::*;
-use rayon::prelude::*;
 
 /// Gradients of a small block's weights grow in at most this many places: more threads than this do not help one small model.
 const GROUPS: usize = 4;
@@ -117,11 +116,7 @@ impl Job<'_> {
                 self.backward_unit(part, Totals::inside(own, sizes));
             }
         };
-        if rayon::current_num_threads() > 1 {
-            tasks.into_par_iter().zip(&mut sums).with_max_len(1).for_each(group);
-        } else {
-            tasks.into_iter().zip(&mut sums).for_each(group);
-        }
+        pool::each(tasks.into_iter().zip(&mut sums).collect(), group);
         let mut at = 0;
         for total in totals.each() {
             for sum in &sums {
@@ -179,19 +174,18 @@ impl Job<'_> {
         let mut normed = scratch::take(n * d);
         {
             let mut active = scratch::take(n * f);
-            let pieces =
-                active.par_chunks_mut(rows * f).zip(saved.gate_up.par_chunks_mut(rows * 2 * f)).zip(dy.par_chunks(rows * d));
-            pieces.for_each(|((active, gate_up), dy)| self.through_down(dy, gate_up, active, workers));
+            let pieces = active.chunks_mut(rows * f).zip(saved.gate_up.chunks_mut(rows * 2 * f)).zip(dy.chunks(rows * d));
+            pool::each(pieces.collect(), |((active, gate_up), dy)| self.through_down(dy, gate_up, active, workers));
             weight_gradient(n, dy, &active, totals.down, scale, all(d, f));
         }
         let mut dmixed = scratch::take(n * d);
         let mut gains = scratch::zeros(n.div_ceil(rows) * d);
         {
             let (middle, inverse, dgate_up) = (&saved.middle, &saved.inverse[1], &saved.gate_up);
-            let pieces = normed.par_chunks_mut(rows * d).zip(dmixed.par_chunks_mut(rows * d)).zip(dy.par_chunks_mut(rows * d));
-            let pieces = pieces.zip(gains.par_chunks_mut(d).zip(dgate_up.par_chunks(rows * 2 * f)));
-            let pieces = pieces.zip(middle.par_chunks(rows * d).zip(inverse.par_chunks(rows)));
-            pieces.for_each(|((((normed, dmixed), dy), (gain, dgate_up)), (middle, inverse))| {
+            let pieces = normed.chunks_mut(rows * d).zip(dmixed.chunks_mut(rows * d)).zip(dy.chunks_mut(rows * d));
+            let pieces = pieces.zip(gains.chunks_mut(d).zip(dgate_up.chunks(rows * 2 * f)));
+            let pieces = pieces.zip(middle.chunks(rows * d).zip(inverse.chunks(rows)));
+            pool::each(pieces.collect(), |((((normed, dmixed), dy), (gain, dgate_up)), (middle, inverse))| {
                 math::rms_norm_again(middle, self.gains[1], inverse, normed);
                 self.through_gate_up(dgate_up, middle, inverse, dy, gain, workers);
                 self.through_attention_out(dy, dmixed, workers);
@@ -207,10 +201,10 @@ impl Job<'_> {
             attention::turn(dqkv, &self.shape.rope, self.layout, -1.0);
         });
         drop(timed);
-        let pieces = normed.par_chunks_mut(rows * d).zip(dy.par_chunks_mut(rows * d)).zip(dqkv.par_chunks(rows * 3 * d));
+        let pieces = normed.chunks_mut(rows * d).zip(dy.chunks_mut(rows * d)).zip(dqkv.chunks(rows * 3 * d));
         gains.fill(0.0);
-        let pieces = pieces.zip(gains.par_chunks_mut(d).zip(x.par_chunks(rows * d).zip(saved.inverse[0].par_chunks(rows))));
-        pieces.for_each(|(((normed, dy), dqkv), (gain, (x, inverse)))| {
+        let pieces = pieces.zip(gains.chunks_mut(d).zip(x.chunks(rows * d).zip(saved.inverse[0].chunks(rows))));
+        pool::each(pieces.collect(), |(((normed, dy), dqkv), (gain, (x, inverse)))| {
             math::rms_norm_again(x, self.gains[0], inverse, normed);
             self.through_qkv(dqkv, x, inverse, dy, gain, workers);
         });

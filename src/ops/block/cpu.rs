@@ -1,8 +1,8 @@
 //! The block as one op of dfdx's tape.
 
 use super::super::cpu::gemm::Workers;
-use super::super::cpu::math;
 use super::super::cpu::view::as_slice;
+use super::super::cpu::{math, pool};
 use super::super::{Matrix, oracle, take_grad};
 use super::{BlockShape, BlockWeights, TransformerBlock, backward, define, forward};
 use dfdx::prelude::*;
@@ -32,7 +32,7 @@ impl Sizes {
 
     /// Who multiplies a piece: all threads, where there are fewer pieces than threads.
     pub fn piece_workers(&self) -> Workers {
-        if self.rows.div_ceil(self.piece_rows()) < rayon::current_num_threads() { Workers::All } else { Workers::One }
+        if self.rows.div_ceil(self.piece_rows()) < pool::threads() { Workers::All } else { Workers::One }
     }
 
     /// Rows of the whole sequences that one task takes through the block.

@@ -5,14 +5,13 @@ use super::super::attention::cpu as attention;
 use super::super::attention::heads;
 use super::super::cpu::clock::{Part as Timed, span};
 use super::super::cpu::gemm::{Start, View, Workers, multiply};
-use super::super::cpu::math;
 use super::super::cpu::scratch::{self, Buffer};
 use super::super::cpu::shared::Shared;
+use super::super::cpu::{math, pool};
 use super::cpu::Sizes;
 use super::job::{Job, Pass};
 use super::{BlockShape, BlockWeights};
 use dfdx::prelude::*;
-use rayon::prelude::*;
 
 /// What backward needs: R rows of each.
 pub struct Saved {
@@ -56,7 +55,7 @@ pub fn run(x: &[f32], weights: &BlockWeights<Cpu>, shape: &BlockShape<Cpu>, size
     let unit = sizes.unit_rows();
     let heads = shape.heads.heads;
     let units = rows.div_ceil(unit);
-    if units >= 2 * rayon::current_num_threads() || rayon::current_num_threads() == 1 {
+    if units >= 2 * pool::threads() || pool::threads() == 1 {
         let [first, second] = &mut saved.inverse;
         let parts: Vec<Part> = saved
             .qkv
@@ -75,12 +74,7 @@ pub fn run(x: &[f32], weights: &BlockWeights<Cpu>, shape: &BlockShape<Cpu>, size
                 out,
             })
             .collect();
-        let all = parts.into_iter().zip(x.chunks(unit * d));
-        if rayon::current_num_threads() > 1 {
-            all.collect::<Vec<_>>().into_par_iter().with_max_len(1).for_each(|(part, x)| job.forward_unit(x, part));
-        } else {
-            all.for_each(|(part, x)| job.forward_unit(x, part));
-        }
+        pool::each(parts.into_iter().zip(x.chunks(unit * d)).collect(), |(part, x)| job.forward_unit(x, part));
     } else {
         job.forward_in_phases(x, &mut saved, &mut out);
     }
@@ -110,21 +104,21 @@ impl Job<'_> {
         let (d, f) = (self.sizes.width, self.sizes.inner);
         let (rows, workers) = (self.sizes.piece_rows(), self.sizes.piece_workers());
         let [first, second] = &mut saved.inverse;
-        let pieces = saved.qkv.par_chunks_mut(rows * 3 * d).zip(first.par_chunks_mut(rows)).zip(x.par_chunks(rows * d));
-        pieces.for_each(|((qkv, inverse), x)| self.project(x, qkv, inverse, workers));
+        let pieces = saved.qkv.chunks_mut(rows * 3 * d).zip(first.chunks_mut(rows)).zip(x.chunks(rows * d));
+        pool::each(pieces.collect(), |((qkv, inverse), x)| self.project(x, qkv, inverse, workers));
         let timed = span(Timed::Attention);
-        saved.qkv.par_chunks_mut(self.layout.seq_len * 3 * d).for_each(|qkv| {
+        pool::each(saved.qkv.chunks_mut(self.layout.seq_len * 3 * d).collect(), |qkv| {
             attention::turn(qkv, &self.shape.rope, self.layout, 1.0);
         });
         attention::forward(&saved.qkv, self.layout, &mut saved.mixed, &mut saved.softmax);
         drop(timed);
         let pieces = saved
             .middle
-            .par_chunks_mut(rows * d)
-            .zip(saved.gate_up.par_chunks_mut(rows * 2 * f).zip(out.par_chunks_mut(rows * d)))
-            .zip(second.par_chunks_mut(rows))
-            .zip(saved.mixed.par_chunks(rows * d).zip(x.par_chunks(rows * d)));
-        pieces.for_each(|(((middle, (gate_up, out)), inverse), (mixed, x))| {
+            .chunks_mut(rows * d)
+            .zip(saved.gate_up.chunks_mut(rows * 2 * f).zip(out.chunks_mut(rows * d)))
+            .zip(second.chunks_mut(rows))
+            .zip(saved.mixed.chunks(rows * d).zip(x.chunks(rows * d)));
+        pool::each(pieces.collect(), |(((middle, (gate_up, out)), inverse), (mixed, x))| {
             self.finish(x, mixed, middle, gate_up, inverse, out, workers);
         });
     }

@@ -7,9 +7,9 @@
 #![allow(unsafe_code)]
 
 use super::gemm::View;
+use super::pool;
 use super::scratch::{self, Buffer};
 use super::shared::Shared;
-use rayon::prelude::*;
 
 /// Rows of a tile, and words in one of its rows.
 const SIDE: usize = 16;
@@ -67,7 +67,7 @@ impl Split {
             cut(b.t(), Side::Right, i * STRIP, 0..tiles, out);
         };
         if parallel {
-            (0..cols.div_ceil(STRIP)).into_par_iter().with_min_len(2).for_each(strip);
+            pool::for_each(cols.div_ceil(STRIP), strip);
         } else {
             (0..cols.div_ceil(STRIP)).for_each(strip);
         }

@@ -5,11 +5,13 @@
 #![allow(unsafe_code)]
 
 use super::amx::{self, Split};
-use super::kernel::{self, Tile, WIDEST, most_rows, most_vectors};
+use super::kernel::{self, Ahead, Tile, WIDEST, most_rows, most_vectors};
 use super::level::{Level, level};
+use super::math;
+use super::pool;
+use super::scratch;
 use super::shared::Shared;
 use super::transpose::transpose;
-use rayon::prelude::*;
 
 /// A matrix inside a slice: element (i, j) at i * row_stride + j * col_stride.
 #[derive(Clone, Copy)]
@@ -63,7 +65,7 @@ pub enum Start<'a> {
     Other(&'a [f32]),
 }
 
-/// Who computes: the calling thread, or all threads of the rayon pool.
+/// Who computes: the calling thread, or all threads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Workers {
     One,
@@ -73,22 +75,31 @@ pub enum Workers {
 impl Workers {
     /// All threads if there are several and the work is worth their waking.
     pub fn for_work(multiply_adds: usize) -> Self {
-        if multiply_adds >= PARALLEL_FROM && rayon::current_num_threads() > 1 { Workers::All } else { Workers::One }
+        if multiply_adds >= PARALLEL_FROM && pool::threads() > 1 { Workers::All } else { Workers::One }
     }
 }
 
 /// Below this many multiply-adds a second thread costs more than it brings.
 const PARALLEL_FROM: usize = 1 << 18;
-/// Longest block of the inner sum: a panel of it fits the first-level cache.
+/// Longest block of a short inner sum: a panel of it fits the first-level cache.
 const INNER_BLOCK: usize = 192;
+/// The same of a long one, whose panels come from the second-level cache: the output is read and written less often.
+const LONG_INNER_BLOCK: usize = 384;
+const LONG: usize = 512;
 /// Rows computed together: their part of the left matrix stays in the second-level cache.
 const ROW_BLOCK: usize = 256;
-/// The same where the left matrix is a transpose and is packed.
-const COPIED_ROW_BLOCK: usize = 96;
-/// Columns of the left matrix, when it is a transpose, this far apart in memory are packed first: each would be a page of its own.
-const COPY_FROM_STRIDE: usize = 512;
+/// Numbers of the left matrix that stay in the second-level cache.
+const LEFT_BLOCK: usize = 1 << 18;
+/// Rows of the left matrix this far apart in memory are copied first: each would be a page of its own.
+const COPY_FROM_ROW_STRIDE: usize = 512;
+/// The same for its columns, when it is a transpose: they would compete for few places in the cache.
+const COPY_FROM_COL_STRIDE: usize = 128;
+/// Columns of the output that make the copy worth its time.
+const COPY_FROM_COLS: usize = 128;
+/// Rows side by side in the copy: a cache line of them, two tiles.
+const COPIED_ROWS: usize = math::GROUP;
 /// Rows of the right matrix this close together are used where they are.
-const USE_IN_PLACE_TO_STRIDE: usize = 256;
+const USE_IN_PLACE_TO_STRIDE: usize = 64;
 
 /// Right matrices of at least this size are multiplied on AMX tiles, where there are some; cutting the numbers of smaller ones takes
 /// as long as it saves. Tests draw the line lower.
@@ -164,7 +175,7 @@ impl<'a> Packed<'a> {
             pack_panel(b, first, vectors * lanes, start.get().add(first * inner));
         };
         if workers == Workers::All && padded * inner >= 1 << 16 {
-            panels(level, cols).collect::<Vec<_>>().into_par_iter().for_each(pack);
+            pool::each(panels(level, cols).collect(), pack);
         } else {
             panels(level, cols).for_each(pack);
         }
@@ -212,6 +223,18 @@ impl<'a> Packed<'a> {
             Numbers::Borrowed(numbers) => (numbers[first * self.panel_rows..].as_ptr(), vectors * self.level.lanes()),
             Numbers::InPlace { data, stride } => (data[first..].as_ptr(), *stride),
             Numbers::Split(_) => unreachable!("split numbers have no panels"),
+        }
+    }
+}
+
+impl Packed<'_> {
+    /// The numbers of a panel between two inner indices, if they lie together.
+    fn piece(&self, (first, vectors): (usize, usize), span: (usize, usize)) -> &[f32] {
+        let width = vectors * self.level.lanes();
+        match &self.numbers {
+            Numbers::Panels(numbers) => &numbers[first * self.panel_rows + span.0 * width..][..(span.1 - span.0) * width],
+            Numbers::Borrowed(numbers) => &numbers[first * self.panel_rows + span.0 * width..][..(span.1 - span.0) * width],
+            Numbers::InPlace { .. } | Numbers::Split(_) => &[],
         }
     }
 }
@@ -379,10 +402,9 @@ unsafe fn all_tiles(out: *mut f32, out_stride: usize, start: *const f32, a: View
         return;
     }
     let panels = panels(b.level, b.cols);
-    let transposed = a.col_stride != 1;
-    let most = if transposed { COPIED_ROW_BLOCK } else { ROW_BLOCK };
+    let most = ROW_BLOCK;
     let job = Job { out: Pointer(out), out_stride, start: Pointer(start.cast_mut()), a, b, factor };
-    let threads = rayon::current_num_threads();
+    let threads = pool::threads();
     if workers == Workers::One || threads == 1 {
         for (first, end) in cuts(a.rows, a.rows.div_ceil(most)) {
             // SAFETY: the caller's promise; rows and panels lie inside the output.
@@ -396,7 +418,7 @@ unsafe fn all_tiles(out: *mut f32, out_stride: usize, start: *const f32, a: View
     let column_blocks = (4 * threads).div_ceil(row_blocks).min(panels.len());
     let rows: Vec<_> = cuts(a.rows, row_blocks).collect();
     let columns: Vec<_> = cuts(panels.len(), column_blocks).collect();
-    (0..rows.len() * columns.len()).into_par_iter().with_max_len(1).for_each(|i| {
+    pool::for_each(rows.len() * columns.len(), |i| {
         let ((first, end), (from, to)) = (rows[i / columns.len()], columns[i % columns.len()]);
         // SAFETY: as above; no two blocks share an element of the output.
         unsafe { job.block(first, end, panels[from..to].iter().copied()) };
@@ -406,7 +428,7 @@ unsafe fn all_tiles(out: *mut f32, out_stride: usize, start: *const f32, a: View
 /// # Safety
 /// As [`all_tiles`].
 unsafe fn all_strips(target: amx::Target, a: View, b: &Split, workers: Workers) {
-    let threads = rayon::current_num_threads();
+    let threads = pool::threads();
     if workers == Workers::One || threads == 1 {
         // SAFETY: the caller's promise; these are all rows and columns.
         unsafe { b.multiply(a, (0, a.rows), (0, b.strips()), target) };
@@ -418,7 +440,7 @@ unsafe fn all_strips(target: amx::Target, a: View, b: &Split, workers: Workers) 
     let rows: Vec<_> = cuts(a.rows.div_ceil(amx::STRIP), row_blocks).collect();
     let columns: Vec<_> = cuts(b.strips(), column_blocks).collect();
     let target = SharedTarget(target);
-    (0..rows.len() * columns.len()).into_par_iter().with_max_len(1).for_each(|i| {
+    pool::for_each(rows.len() * columns.len(), |i| {
         let ((first, end), strips) = (rows[i / columns.len()], columns[i % columns.len()]);
         // SAFETY: the caller's promise; no two blocks share an element of the output.
         unsafe { b.multiply(a, (first * amx::STRIP, (end * amx::STRIP).min(a.rows)), strips, target.get()) };
@@ -466,96 +488,168 @@ impl Job<'_> {
     /// As [`all_tiles`]; rows and panels lie inside the output, and no other thread writes there.
     unsafe fn block(&self, first: usize, end: usize, panels: impl Iterator<Item = (usize, usize)> + Clone) {
         let a = self.a;
-        let blocks = a.cols.div_ceil(INNER_BLOCK);
+        let blocks = a.cols.div_ceil(if a.cols < LONG { INNER_BLOCK } else { LONG_INNER_BLOCK });
         let inner_blocks = || cuts(a.cols, blocks);
         // SAFETY (all blocks below): rows and panels are inside the output, inner blocks inside the inner size.
-        if a.col_stride == 1 {
-            for panel in panels {
-                for span in inner_blocks() {
-                    let left = Left { at: &a.data[first * a.row_stride + span.0..], row: a.row_stride, inner: 1 };
-                    unsafe { self.tiles((first, end), span, panel, left) };
+        if self.copies_left() {
+            // As many blocks of the inner sum at a time as stay in cache.
+            let spans: Vec<_> = inner_blocks().collect();
+            let together = (LEFT_BLOCK / ((end - first) * a.cols.div_ceil(blocks))).max(1);
+            let mut copy = scratch::take((end - first) * a.cols.min(together * LONG_INNER_BLOCK));
+            for spans in spans.chunks(together) {
+                let at = |span: (usize, usize)| (end - first) * (span.0 - spans[0].0);
+                for &span in spans {
+                    copy_left(a, (first, end), span, &mut copy[at(span)..]);
+                }
+                // What comes next of the right matrix is fetched meanwhile: it is too large to be near.
+                let mut coming = panels.clone().flat_map(|panel| spans.iter().map(move |&span| (panel, span))).peekable();
+                while let Some((panel, span)) = coming.next() {
+                    let next = coming.peek().map(|&(panel, span)| self.b.piece(panel, span));
+                    unsafe { self.tiles((first, end), span, panel, Left::Copied { copy: &copy[at(span)..], next }) };
                 }
             }
             return;
         }
-        let mut copy = Vec::new();
-        for span in inner_blocks() {
-            let mut left = Left { at: &a.data[span.0 * a.col_stride + first..], row: 1, inner: a.col_stride };
-            if a.col_stride >= COPY_FROM_STRIDE {
-                copy.clear();
-                for k in 0..span.1 - span.0 {
-                    copy.extend_from_slice(&left.at[k * a.col_stride..][..end - first]);
+        if a.col_stride == 1 {
+            for panel in panels {
+                for span in inner_blocks() {
+                    let at = &a.data[first * a.row_stride + span.0..];
+                    unsafe { self.tiles((first, end), span, panel, Left::There { at, row: a.row_stride, inner: 1 }) };
                 }
-                left = Left { at: &copy, row: 1, inner: end - first };
             }
+            return;
+        }
+        for span in inner_blocks() {
+            let at = &a.data[span.0 * a.col_stride + first..];
             for panel in panels.clone() {
-                unsafe { self.tiles((first, end), span, panel, left) };
+                unsafe { self.tiles((first, end), span, panel, Left::There { at, row: 1, inner: a.col_stride }) };
             }
         }
+    }
+
+    /// Whether the left matrix is worth copying: its rows or columns lie far apart, and enough columns of the output make use of it.
+    fn copies_left(&self) -> bool {
+        let (stride, from) = if self.a.col_stride == 1 {
+            (self.a.row_stride, COPY_FROM_ROW_STRIDE)
+        } else {
+            (self.a.col_stride, COPY_FROM_COL_STRIDE)
+        };
+        stride >= from && self.b.cols >= COPY_FROM_COLS
     }
 
     /// # Safety
     /// As [`Job::block`]; `left` starts at the first row and the first inner index.
     unsafe fn tiles(&self, rows: (usize, usize), span: (usize, usize), (column, vectors): (usize, usize), left: Left) {
         let level = self.b.level;
+        let (count, most) = (rows.1 - rows.0, most_rows(level, vectors));
+        match left {
+            Left::There { at, row, inner } => {
+                for (from, to) in cuts(count, count.div_ceil(most)) {
+                    // SAFETY: the caller's promise; the tile's rows begin `from` rows after the first.
+                    let left = (at[from * row..].as_ptr(), row, inner);
+                    unsafe { self.tile((rows.0 + from, to - from), span, (column, vectors), left, Ahead::NOTHING) };
+                }
+            }
+            Left::Copied { copy, next } => {
+                let groups = count.div_ceil(COPIED_ROWS);
+                let next: &[f32] = next.unwrap_or_default();
+                let mut shares = next.chunks(next.len().div_ceil(groups).max(1));
+                for from in (0..count).step_by(COPIED_ROWS) {
+                    let size = COPIED_ROWS.min(count - from);
+                    let ahead = Ahead::of(shares.next().unwrap_or_default());
+                    for (part, end) in cuts(size, size.div_ceil(most)) {
+                        let at = copy[from * (span.1 - span.0) + part..].as_ptr();
+                        // SAFETY: the caller's promise; `copy_left` has laid these rows side by side.
+                        unsafe { self.tile((rows.0 + from + part, end - part), span, (column, vectors), (at, 1, size), ahead) };
+                    }
+                }
+            }
+        }
+    }
+
+    /// One tile: rows from the first one on, so many of them; the left matrix as (address, step of a row, of the inner index).
+    ///
+    /// # Safety
+    /// As [`Job::block`].
+    unsafe fn tile(
+        &self,
+        (first, rows): (usize, usize),
+        span: (usize, usize),
+        (column, vectors): (usize, usize),
+        (a, a_row, a_inner): (*const f32, usize, usize),
+        ahead: Ahead,
+    ) {
+        let level = self.b.level;
         let width = vectors * level.lanes();
-        let count = rows.1 - rows.0;
-        let most = most_rows(level, vectors);
         let (panel, b_inner) = self.b.panel(column, vectors);
-        let inside = column + width <= self.b.cols;
         // The first block of the inner sum starts from what was asked for, the others from what is there.
         let start = if span.0 == 0 { self.start.get() } else { self.out.get() };
-        for (from, to) in cuts(count, count.div_ceil(most)) {
-            let at = (rows.0 + from) * self.out_stride + column;
-            // SAFETY: the caller's promise bounds every address. A tile that would reach past the last column goes to a buffer
-            // of its own, which is large enough for any, and only its inner columns are copied.
-            unsafe {
-                let mut tile = Tile {
-                    a: left.at.as_ptr().add(from * left.row),
-                    a_row: left.row,
-                    a_inner: left.inner,
-                    b: panel.add(span.0 * b_inner),
-                    b_inner,
-                    inner: span.1 - span.0,
-                    out: self.out.get().add(at),
-                    out_row: self.out_stride,
-                    start: if start.is_null() { start } else { start.add(at) },
-                    start_row: self.out_stride,
-                    factor: self.factor,
-                };
-                if inside {
-                    kernel::run(level, to - from, vectors, &tile);
-                    continue;
+        let at = first * self.out_stride + column;
+        // SAFETY: the caller's promise bounds every address. A tile that would reach past the last column goes to a buffer
+        // of its own, which is large enough for any, and only its inner columns are copied.
+        unsafe {
+            let mut tile = Tile {
+                a,
+                a_row,
+                a_inner,
+                b: panel.add(span.0 * b_inner),
+                b_inner,
+                inner: span.1 - span.0,
+                out: self.out.get().add(at),
+                out_row: self.out_stride,
+                start: if start.is_null() { start } else { start.add(at) },
+                start_row: self.out_stride,
+                factor: self.factor,
+                ahead,
+            };
+            if column + width <= self.b.cols {
+                kernel::run(level, rows, vectors, &tile);
+                return;
+            }
+            let mut buffer = [0.0_f32; 16 * WIDEST];
+            let (out, cols) = (tile.out, self.b.cols - column);
+            if !start.is_null() {
+                for r in 0..rows {
+                    std::ptr::copy_nonoverlapping(tile.start.add(r * self.out_stride), buffer[r * width..].as_mut_ptr(), cols);
                 }
-                let mut buffer = [0.0_f32; 16 * WIDEST];
-                let (out, cols) = (tile.out, self.b.cols - column);
-                if !start.is_null() {
-                    for r in 0..to - from {
-                        std::ptr::copy_nonoverlapping(
-                            tile.start.add(r * self.out_stride),
-                            buffer[r * width..].as_mut_ptr(),
-                            cols,
-                        );
-                    }
-                    tile.start = buffer.as_ptr();
-                    tile.start_row = width;
-                }
-                (tile.out, tile.out_row) = (buffer.as_mut_ptr(), width);
-                kernel::run(level, to - from, vectors, &tile);
-                for r in 0..to - from {
-                    std::ptr::copy_nonoverlapping(buffer[r * width..].as_ptr(), out.add(r * self.out_stride), cols);
-                }
+                tile.start = buffer.as_ptr();
+                tile.start_row = width;
+            }
+            (tile.out, tile.out_row) = (buffer.as_mut_ptr(), width);
+            kernel::run(level, rows, vectors, &tile);
+            for r in 0..rows {
+                std::ptr::copy_nonoverlapping(buffer[r * width..].as_ptr(), out.add(r * self.out_stride), cols);
             }
         }
     }
 }
 
+/// Rows first..end of `a` between two inner indices, as tiles read them: groups of [`COPIED_ROWS`] rows one after another, in each the
+/// rows side by side, one inner index after another.
+fn copy_left(a: View, (first, end): (usize, usize), span: (usize, usize), copy: &mut [f32]) {
+    let (count, inner) = (end - first, span.1 - span.0);
+    assert!(copy.len() >= count * inner, "matmul: room for the copied rows");
+    a.rows(first, end).cols(span.0, span.1).assert_inside();
+    let at = first * a.row_stride + span.0 * a.col_stride;
+    if a.col_stride != 1 {
+        math::copy_in_groups(&a.data[at..], a.col_stride, count, &mut copy[..count * inner]);
+        return;
+    }
+    for from in (0..count).step_by(COPIED_ROWS) {
+        let size = COPIED_ROWS.min(count - from);
+        let (rows, out) = (&a.data[at + from * a.row_stride..], &mut copy[from * inner..][..size * inner]);
+        // SAFETY: so many rows of `inner` numbers of a, checked above, to as many numbers of `out`.
+        unsafe { transpose(rows.as_ptr(), a.row_stride, size, inner, out.as_mut_ptr(), size) };
+    }
+}
+
 /// The left matrix from some row and inner index on.
 #[derive(Clone, Copy)]
-struct Left<'a> {
-    at: &'a [f32],
-    row: usize,
-    inner: usize,
+enum Left<'a> {
+    /// Where it lies, with the steps of a row and of the inner index.
+    There { at: &'a [f32], row: usize, inner: usize },
+    /// As [`copy_left`] made it, and the piece of the right matrix that comes after this one.
+    Copied { copy: &'a [f32], next: Option<&'a [f32]> },
 }
 
 #[cfg(test)]

@@ -24,6 +24,25 @@ pub struct Tile {
     pub start: *const f32,
     pub start_row: usize,
     pub factor: f32,
+    pub ahead: Ahead,
+}
+
+/// Numbers to be fetched into the second-level cache while a tile is computed.
+#[derive(Clone, Copy)]
+pub struct Ahead {
+    first: *const f32,
+    len: usize,
+    /// The output too, because it is far away.
+    out: bool,
+}
+
+impl Ahead {
+    pub const NOTHING: Ahead = Ahead { first: std::ptr::null(), len: 0, out: false };
+
+    /// These, and the output of the tile.
+    pub fn of(numbers: &[f32]) -> Self {
+        Self { first: numbers.as_ptr(), len: numbers.len(), out: true }
+    }
 }
 
 /// Most rows of a tile that is so many registers wide: as many as leave registers for a row of b and one element of a.
@@ -107,26 +126,57 @@ macro_rules! x86 {
             use super::Tile;
             use std::arch::x86_64::*;
 
+            const UNROLL: usize = 4;
+
+            /// One inner index: a row of b times every element of a column of a.
+            macro_rules! step {
+                ($a:expr, $b:expr, $sums:ident, $t:ident, $rows:ident, $vectors:ident, $by_rows:ident) => {{
+                    let (a, b) = ($a, $b);
+                    let mut row: [$vector; $vectors] = [$zero(); $vectors];
+                    for v in 0..$vectors {
+                        row[v] = $load(b.add(v * $lanes));
+                    }
+                    for r in 0..$rows {
+                        let element = $splat(if $by_rows { *a.add(r * $t.a_row) } else { *a.add(r) });
+                        for v in 0..$vectors {
+                            $sums[r][v] = $fma(element, row[v], $sums[r][v]);
+                        }
+                    }
+                }};
+            }
+
             /// # Safety
             /// As [`super::run`].
             #[target_feature(enable = $features)]
             pub unsafe fn tile<const R: usize, const V: usize, const BY_ROWS: bool>(t: &Tile) {
                 // SAFETY: the caller vouches for all addresses; every one below is one the tile names.
                 unsafe {
-                    let mut sums: [[$vector; V]; R] = [[$zero(); V]; R];
-                    let (mut a, mut b) = (t.a, t.b);
-                    for _ in 0..t.inner {
-                        let mut row: [$vector; V] = [$zero(); V];
-                        for v in 0..V {
-                            row[v] = $load(b.add(v * $lanes));
-                        }
+                    if t.ahead.out {
                         for r in 0..R {
-                            let element = $splat(if BY_ROWS { *a.add(r * t.a_row) } else { *a.add(r) });
                             for v in 0..V {
-                                sums[r][v] = $fma(element, row[v], sums[r][v]);
+                                _mm_prefetch::<_MM_HINT_T0>(t.out.add(r * t.out_row + v * $lanes).cast());
                             }
                         }
-                        a = a.add(if BY_ROWS { 1 } else { t.a_inner });
+                        for at in (0..t.ahead.len).step_by(16) {
+                            _mm_prefetch::<_MM_HINT_T1>(t.ahead.first.add(at).cast());
+                        }
+                    }
+                    let mut sums: [[$vector; V]; R] = [[$zero(); V]; R];
+                    let (mut a, mut b) = (t.a, t.b);
+                    let a_step = if BY_ROWS { 1 } else { t.a_inner };
+                    // Four inner indices at a time, for fewer instructions beside the arithmetic: a core is often shared.
+                    let mut left = t.inner;
+                    while left >= UNROLL {
+                        for u in 0..UNROLL {
+                            step!(a.add(u * a_step), b.add(u * t.b_inner), sums, t, R, V, BY_ROWS);
+                        }
+                        a = a.add(UNROLL * a_step);
+                        b = b.add(UNROLL * t.b_inner);
+                        left -= UNROLL;
+                    }
+                    for _ in 0..left {
+                        step!(a, b, sums, t, R, V, BY_ROWS);
+                        a = a.add(a_step);
                         b = b.add(t.b_inner);
                     }
                     let factor = $splat(t.factor);

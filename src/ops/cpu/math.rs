@@ -241,6 +241,27 @@ vectorised! {
     }
 }
 
+/// Rows side by side in [`copy_in_groups`].
+pub const GROUP: usize = LANES;
+
+vectorised! {
+    /// Columns of `count` numbers, `stride` apart, to groups of [`GROUP`] rows one after another, in each the rows side by side, one
+    /// column after another. Whole columns are read at a time: each may be a page of its own.
+    pub fn copy_in_groups(x: &[f32], stride: usize, count: usize, out: &mut [f32]) {
+        let columns = out.len() / count;
+        let whole = count / GROUP * GROUP;
+        for k in 0..columns {
+            let column = &x[k * stride..][..count];
+            for (group, numbers) in column.as_chunks::<GROUP>().0.iter().enumerate() {
+                let at = group * GROUP * columns + k * GROUP;
+                out[at..at + GROUP].copy_from_slice(numbers);
+            }
+            let rest = count - whole;
+            out[whole * columns + k * rest..][..rest].copy_from_slice(&column[whole..]);
+        }
+    }
+}
+
 /// Queries side by side in a block of scores.
 pub const QUERIES: usize = 32;
 

@@ -8,6 +8,7 @@ pub mod heap;
 pub mod kernel;
 pub mod level;
 pub mod math;
+pub mod pool;
 pub mod rows;
 pub mod scratch;
 pub mod shared;

@@ -7,11 +7,10 @@ use super::super::cpu::gemm::{Packed, Start, View, Workers, multiply};
 use super::super::cpu::scratch::{self, Buffer};
 use super::super::cpu::shared::Shared;
 use super::super::cpu::view::as_slice;
-use super::super::cpu::{math, rows};
+use super::super::cpu::{math, pool, rows};
 use super::super::{Matrix, Scalar, oracle, take_grad};
 use super::{HeadLoss, PIECE_ROWS};
 use dfdx::prelude::*;
-use rayon::prelude::*;
 
 /// Tables of at most this many numbers: groups of rows, each with a gradient of its own, go through the head side by side.
 const GROUPED_TO: usize = 1 << 17;
@@ -206,11 +205,7 @@ impl<'a> Head<'a> {
             }
             total
         };
-        let totals: Vec<f64> = if rayon::current_num_threads() > 1 {
-            sums.par_iter_mut().enumerate().with_max_len(1).map(group).collect()
-        } else {
-            sums.iter_mut().enumerate().map(group).collect()
-        };
+        let totals = pool::map(sums.iter_mut().enumerate().collect(), group);
         for sum in &sums {
             math::add_scaled(dtable, sum, 1.0);
         }

@@ -2,11 +2,10 @@
 
 use super::super::cpu::clock::{Part, span};
 use super::super::cpu::view::as_slice;
-use super::super::cpu::{math, rows, scratch};
+use super::super::cpu::{math, pool, rows, scratch};
 use super::super::{Matrix, oracle, take_grad};
 use super::RmsNorm;
 use dfdx::prelude::*;
-use rayon::prelude::*;
 
 /// Rows per partial sum of the gain's gradient: fixed, so that threads change no bit.
 const SUM_ROWS: usize = 128;
@@ -38,8 +37,8 @@ impl RmsNorm for Cpu {
                 let (xs, gains) = (as_slice(&x), as_slice(&gain));
                 let mut partials = scratch::zeros(n_rows.div_ceil(SUM_ROWS) * width);
                 {
-                    let pieces = grads.get_or_alloc_mut(&x)?.par_chunks_mut(SUM_ROWS * width).zip(partials.par_chunks_mut(width));
-                    pieces.enumerate().for_each(|(i, (dx, dgain))| {
+                    let pieces = grads.get_or_alloc_mut(&x)?.chunks_mut(SUM_ROWS * width).zip(partials.chunks_mut(width));
+                    pool::each(pieces.enumerate().collect(), |(i, (dx, dgain))| {
                         let (first, span) = (i * SUM_ROWS, i * SUM_ROWS * width..i * SUM_ROWS * width + dx.len());
                         math::rms_norm_rows_backward(&xs[span.clone()], gains, &inverse[first..], &dy[span], dx, dgain);
                     });
