@@ -86,7 +86,13 @@ impl<'t> Rows<'t> {
                 })
         };
         if !rows.iter().any(|(_, row)| row.int("N") == Some(1)) {
-            rows.extend(all.iter().copied().filter(|(_, row)| shared(row)));
+            let (mut own, mut others) = (Vec::new(), Vec::new());
+            for row in all.iter().copied().filter(|(_, row)| shared(row)) {
+                let of_this_stack = plain.iter().filter(|condition| condition.column == "stack").all(|c| matches(c, row.1));
+                if of_this_stack { own.push(row) } else { others.push(row) }
+            }
+            // Runs of the other kind of stack stand in only where this one has none.
+            rows.extend(if own.is_empty() { others } else { own });
         }
         for condition in &relative {
             rows = extreme(condition, rows);
@@ -284,4 +290,32 @@ pub fn groups(rows: &[(&str, &Row)], columns: &[String]) -> Vec<Vec<(String, Dim
         }
     }
     found.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_one_loop_runs_of_the_same_stack_come_first() {
+        let row = |stack: &str, rule: &str, loops: u64, seed: u64| {
+            Row::new("R", "1", 1.0).at("stack", stack).at("rule", rule).at("N", loops).at("seed", seed)
+        };
+        let looped = [row("looped", "none", 8, 3), row("looped", "linear", 1, 3)];
+        let deep = [row("deep", "linear", 1, 0)];
+        let is = |column: &str, value: &str| Condition {
+            column: column.to_string(),
+            test: Test::Is(Compare::Equal, Value::Text(value.to_string())),
+        };
+        let selection =
+            Selection { metric: "R".to_string(), over: None, at: 0, conditions: vec![is("stack", "looped"), is("rule", "none")] };
+        let seeds_at_one_loop = |rows: Vec<Row>| -> Vec<i64> {
+            let tables = [Table { name: "t".to_string(), rows }];
+            let rows = Rows::of(&tables);
+            let found = rows.select(&["t".to_string()], &[], &selection).unwrap();
+            found.iter().filter(|(_, row)| row.int("N") == Some(1)).filter_map(|(_, row)| row.int("seed")).collect()
+        };
+        assert_eq!(seeds_at_one_loop([looped.to_vec(), deep.to_vec()].concat()), [3]);
+        assert_eq!(seeds_at_one_loop([looped[..1].to_vec(), deep.to_vec()].concat()), [0], "better than none");
+    }
 }
