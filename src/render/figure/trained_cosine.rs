@@ -4,7 +4,7 @@ use super::cosine::{matrix, pairs, range_of};
 use super::series::{letter, list, nothing};
 use super::{Drawn, Figure, Settings};
 use crate::render::chart::heat::range_text;
-use crate::render::chart::layout::PAGE;
+use crate::render::chart::layout::{COLUMN, PAGE};
 use crate::render::chart::{Cell, Chart, Row};
 use crate::render::tidy::{Row as Number, Tables};
 
@@ -77,6 +77,9 @@ fn draw(tables: &Tables, n: i64, figure: &Figure) -> Drawn {
         cells.push(Cell::Heat(heat));
     }
     let height = if depths.len() > 2 { 175.0 } else { 210.0 };
+    if depths.len() == 1 {
+        chart.width = COLUMN;
+    }
     chart.rows.push(Row { height, cells });
     Drawn { chart, ours: format!("Here {}.", list(&told)) }
 }
