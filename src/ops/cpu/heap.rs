@@ -1,5 +1,4 @@
-//! Memory as kernels want it: arrays begin on a cache line, lie on huge pages where there are some, and stay with the process
-//! between steps.
+//! Memory as kernels want it: arrays begin on a cache line, and stay with the process between steps.
 //!
 //! A register of AVX-512 is a cache line long: loads and stores that begin inside a line touch two, and a product of small
 //! matrices then takes half as long again. dfdx keeps its numbers in `Vec`, so that the allocator has to see to it.
