@@ -2,7 +2,7 @@
 //! them from what it saved of the softmax. Queries and keys come rotated.
 #![allow(unsafe_code)]
 
-use super::super::cpu::gemm::{Packed, Start, View, Workers, multiply, multiply_shared};
+use super::super::cpu::gemm::{Packed, Tall, View, multiply_shared, multiply_tall};
 use super::super::cpu::shared::Shared;
 use super::super::cpu::transpose::transpose;
 use super::super::cpu::{math, scratch};
@@ -10,6 +10,10 @@ use super::super::cpu::{math, scratch};
 /// Queries per block of scores. A row of scores belongs to a key and has the queries side by side, so that softmax runs from row to
 /// row, every query in a lane of its own.
 const BLOCK: usize = math::QUERIES;
+/// The first half of a block does not see the keys of the second.
+const HALF: usize = BLOCK / 2;
+/// Rows of a head this far apart still stay in the nearest cache together.
+const IN_PLACE_TO_STRIDE: usize = 256;
 
 /// Where a head's numbers lie in qkv (R, 3D) and out (R, D).
 #[derive(Clone, Copy)]
@@ -49,6 +53,46 @@ fn columns(qkv: &[f32], layout: Layout, head: usize, part: usize) -> View<'_> {
 /// of the exponentials of what is left.
 pub const SAVED: usize = 2;
 
+/// A block of queries and what they see: rows of scores up to `upper` belong to keys that all of its queries may see or that lie in its
+/// first half, those from there to `end` to keys that only its second half may see.
+#[derive(Clone, Copy)]
+struct Block {
+    start: usize,
+    upper: usize,
+    end: usize,
+}
+
+impl Block {
+    fn at(start: usize, seq_len: usize) -> Self {
+        Self { start, upper: (start + HALF).min(seq_len), end: (start + BLOCK).min(seq_len) }
+    }
+
+    /// Both halves: the first query and the one past the last, as columns of the block, and the keys they see.
+    fn halves(self) -> impl Iterator<Item = (usize, usize, usize)> {
+        let Self { start, upper, end } = self;
+        [(0, upper - start, upper), (HALF, end - start, end)].into_iter().filter(|&(first, last, _)| first < last)
+    }
+
+    /// scores (keys, queries) = factor * left right, for right (K, BLOCK); of what nobody may see only the half nearest to the diagonal.
+    fn scores(self, out: &mut [f32], left: &Tall, right: &[f32], factor: f32) {
+        let right = View::new(right, right.len() / BLOCK, BLOCK);
+        multiply_tall(out, BLOCK, left, (0, self.upper), &Packed::in_place(right), factor);
+        if self.upper < self.end {
+            let second = Packed::in_place(right.cols(HALF, BLOCK));
+            multiply_tall(&mut out[HALF..], BLOCK, left, (self.upper, self.end), &second, factor);
+        }
+    }
+}
+
+/// Rows of a head as the right matrix of a product: where they are, if they fill registers and lie close together.
+fn right(rows: View<'_>) -> Packed<'_> {
+    if rows.row_stride() <= IN_PLACE_TO_STRIDE && Packed::fills_registers(rows) {
+        Packed::in_place(rows)
+    } else {
+        Packed::copy(rows)
+    }
+}
+
 /// `qkv`: the rows of one sequence. Writes the head's columns of `out`, which starts with the sequence's first row, and what
 /// backward needs of the softmax.
 ///
@@ -57,21 +101,23 @@ pub const SAVED: usize = 2;
 pub unsafe fn forward(qkv: &[f32], layout: Layout, head: usize, out: Shared, saved: &mut [f32]) {
     let (t, k, width) = (layout.seq_len, layout.head_width(), layout.width);
     let (most, inverse) = saved.split_at_mut(t);
-    let (key, value) = (columns(qkv, layout, head, 1), Packed::copy(columns(qkv, layout, head, 2)));
+    let (key, value) = (Tall::new(columns(qkv, layout, head, 1)), right(columns(qkv, layout, head, 2)));
     let mut queries = scratch::take(k * BLOCK);
     let mut scores = scratch::take(t * BLOCK);
     for start in (0..t).step_by(BLOCK) {
-        let end = (start + BLOCK).min(t);
-        let n = end - start;
-        turn(&qkv[start * 3 * width + head * k..], 3 * width, n, k, &mut queries);
-        let queries = Packed::in_place(View::new(&queries, k, BLOCK));
-        multiply(&mut scores, BLOCK, Start::Nothing, key.rows(0, end), &queries, layout.factor(), Workers::One);
+        let block = Block::at(start, t);
+        let end = block.end;
+        turn(&qkv[start * 3 * width + head * k..], 3 * width, end - start, k, &mut queries);
+        block.scores(&mut scores, &key, &queries, layout.factor());
         math::softmax_causal(&mut scores[..end * BLOCK], start, &mut most[start..end], &mut inverse[start..end]);
-        let weights = View::new(&scores, end, BLOCK).cols(0, n).t();
         let at = start * width + head * k;
-        // SAFETY (both): this head's columns of these rows; the caller's promise.
-        unsafe { multiply_shared(out, at, width, false, weights, &value.first_rows(end), 1.0) };
+        for (first, last, keys) in block.halves() {
+            let weights = View::new(&scores, keys, BLOCK).cols(first, last).t();
+            // SAFETY: this head's columns of these rows; the caller's promise.
+            unsafe { multiply_shared(out, at + first * width, width, false, weights, &value.rows(0, keys), 1.0) };
+        }
         for (i, inverse) in inverse[start..end].iter().enumerate() {
+            // SAFETY: as above.
             unsafe { out.part(at + i * width..at + i * width + k) }.iter_mut().for_each(|x| *x *= inverse);
         }
     }
@@ -86,35 +132,45 @@ pub unsafe fn backward(qkv: &[f32], out: &[f32], dout: &[f32], saved: &[f32], la
     let (most, inverse) = saved.split_at(t);
     let factor = layout.factor();
     let [query, key, value] = [0, 1, 2].map(|part| columns(qkv, layout, head, part));
-    let (dout_view, keys) = (View::strided(&dout[head * k..], t, k, width), Packed::copy(key));
+    let (dout_view, keys) = (View::strided(&dout[head * k..], t, k, width), right(key));
+    let [key, value] = [key, value].map(Tall::new);
     let [mut queries_t, mut douts_t] = [0, 1].map(|_| scratch::take(k * BLOCK));
     let [mut weights, mut dscores] = [0, 1].map(|_| scratch::take(t * BLOCK));
     let mut dots = [0.0; BLOCK];
-    let stride = 3 * width;
+    let (stride, column) = (3 * width, head * k);
     // From the last block to the first: the last one sees every key, and so begins their sums.
     let blocks = t.div_ceil(BLOCK);
-    for block in (0..blocks).rev() {
-        let (start, end) = (block * BLOCK, ((block + 1) * BLOCK).min(t));
+    for number in (0..blocks).rev() {
+        let block = Block::at(number * BLOCK, t);
+        let Block { start, upper, end } = block;
         let n = end - start;
-        let add = block + 1 < blocks;
-        turn(&qkv[start * stride + head * k..], stride, n, k, &mut queries_t);
-        turn(&dout[start * width + head * k..], width, n, k, &mut douts_t);
-        let [by_query, by_dout] = [&queries_t, &douts_t].map(|x| Packed::in_place(View::new(x, k, BLOCK)));
-        multiply(&mut weights, BLOCK, Start::Nothing, key.rows(0, end), &by_query, factor, Workers::One);
-        multiply(&mut dscores, BLOCK, Start::Nothing, value.rows(0, end), &by_dout, 1.0, Workers::One);
+        turn(&qkv[start * stride + column..], stride, n, k, &mut queries_t);
+        turn(&dout[start * width + column..], width, n, k, &mut douts_t);
+        block.scores(&mut weights, &key, &queries_t, factor);
+        block.scores(&mut dscores, &value, &douts_t, 1.0);
         // sum(dp * p) = dout . out, because out = sum(p * value)
-        let from = start * width + head * k;
+        let from = start * width + column;
         math::row_dots(&dout[from..], &out[from..], width, k, &mut dots[..n]);
         let saved = (&most[start..end], &inverse[start..end], &dots[..n]);
         math::softmax_causal_backward(&mut weights[..end * BLOCK], &mut dscores[..end * BLOCK], start, saved, factor);
-        let [weights, dscores] = [&weights, &dscores].map(|x| View::new(x, end, BLOCK).cols(0, n));
-        let (queries, douts) = (Packed::copy(query.rows(start, end)), Packed::copy(dout_view.rows(start, end)));
-        let column = head * k;
-        // SAFETY: this head's columns of query, key and value; the caller's promise.
-        unsafe {
-            multiply_shared(dqkv, start * stride + column, stride, false, dscores.t(), &keys.first_rows(end), 1.0);
-            multiply_shared(dqkv, width + column, stride, add, dscores, &queries, 1.0);
-            multiply_shared(dqkv, 2 * width + column, stride, add, weights, &douts, 1.0);
+        for (first, last, seen) in block.halves() {
+            let dscores = View::new(&dscores, seen, BLOCK).cols(first, last).t();
+            // SAFETY: this head's columns of the queries; the caller's promise.
+            unsafe { multiply_shared(dqkv, (start + first) * stride + column, stride, false, dscores, &keys.rows(0, seen), 1.0) };
+        }
+        let add = number + 1 < blocks;
+        for (part, scores, rows) in [(1, &dscores, query), (2, &weights, dout_view)] {
+            let scores = View::new(scores, end, BLOCK);
+            let at = part * width + column;
+            // SAFETY: this head's columns of the keys, of the values; the caller's promise.
+            unsafe {
+                let all = right(rows.rows(start, end));
+                multiply_shared(dqkv, at, stride, add, scores.rows(0, upper).cols(0, n), &all, 1.0);
+                if upper < end {
+                    let scores = scores.rows(upper, end).cols(HALF, n);
+                    multiply_shared(dqkv, at + upper * stride, stride, add, scores, &all.rows(HALF, n), 1.0);
+                }
+            }
         }
     }
 }

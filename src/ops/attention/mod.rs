@@ -70,8 +70,10 @@ mod tests {
     use super::*;
 
     fn check_on<D: Backend>(dev: D) {
-        // The last spans more than one block of queries.
-        for (batch, seq_len, heads, head_width) in [(1, 1, 1, 2), (2, 5, 3, 6), (3, 70, 2, 4)] {
+        // One block of queries and several, the last with and without a second half; heads that fill registers where they lie, and
+        // that are copied.
+        let sizes = [(1, 1, 1, 2), (2, 5, 3, 6), (3, 70, 2, 4), (1, 53, 2, 16), (1, 64, 2, 64), (1, 34, 3, 24)];
+        for (batch, seq_len, heads, head_width) in sizes {
             let rope = RopeTable::new(&dev, seq_len, head_width, 100.0).expect("memory");
             let inputs = [check::matrix(&dev, batch * seq_len, 3 * heads * head_width, 1)];
             let heads = Heads { seq_len, heads };

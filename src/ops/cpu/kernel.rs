@@ -7,9 +7,11 @@
 
 use super::level::Level;
 
-/// One tile: out = start + factor * a b, for `rows` rows and `vectors` registers of columns.
+/// One tile, or several of one size below each other: out = start + factor * a b, for `rows` rows and `vectors` registers of columns.
 #[derive(Clone, Copy)]
 pub struct Tile {
+    /// How many tiles below each other.
+    pub count: usize,
     /// Element (i, k) of the left matrix is at `a + i * a_row + k * a_inner`; one of the two steps is 1.
     pub a: *const f32,
     pub a_row: usize,
@@ -27,7 +29,7 @@ pub struct Tile {
     pub ahead: Ahead,
 }
 
-/// Numbers to be fetched into the second-level cache while a tile is computed.
+/// Numbers to be fetched into the second-level cache while tiles are computed.
 #[derive(Clone, Copy)]
 pub struct Ahead {
     first: *const f32,
@@ -39,7 +41,7 @@ pub struct Ahead {
 impl Ahead {
     pub const NOTHING: Ahead = Ahead { first: std::ptr::null(), len: 0, out: false };
 
-    /// These, and the output of the tile.
+    /// These, and the output of the tiles.
     pub fn of(numbers: &[f32]) -> Self {
         Self { first: numbers.as_ptr(), len: numbers.len(), out: true }
     }
@@ -82,7 +84,7 @@ macro_rules! instances {
     };
 }
 
-/// Computes one tile.
+/// Computes a tile, and those below it.
 ///
 /// # Safety
 /// The CPU has the instructions of `level`; every address named by the tile lies inside an allocation, and nothing else writes
@@ -151,43 +153,52 @@ macro_rules! x86 {
             pub unsafe fn tile<const R: usize, const V: usize, const BY_ROWS: bool>(t: &Tile) {
                 // SAFETY: the caller vouches for all addresses; every one below is one the tile names.
                 unsafe {
-                    if t.ahead.out {
-                        for r in 0..R {
-                            for v in 0..V {
-                                _mm_prefetch::<_MM_HINT_T0>(t.out.add(r * t.out_row + v * $lanes).cast());
+                    for at in (0..t.ahead.len).step_by(16) {
+                        _mm_prefetch::<_MM_HINT_T1>(t.ahead.first.add(at).cast());
+                    }
+                    let (mut first_a, mut out, mut start) = (t.a, t.out, t.start);
+                    for _ in 0..t.count {
+                        if t.ahead.out {
+                            for r in 0..R {
+                                for v in 0..V {
+                                    _mm_prefetch::<_MM_HINT_T0>(out.add(r * t.out_row + v * $lanes).cast());
+                                }
                             }
                         }
-                        for at in (0..t.ahead.len).step_by(16) {
-                            _mm_prefetch::<_MM_HINT_T1>(t.ahead.first.add(at).cast());
+                        let mut sums: [[$vector; V]; R] = [[$zero(); V]; R];
+                        let (mut a, mut b) = (first_a, t.b);
+                        let a_step = if BY_ROWS { 1 } else { t.a_inner };
+                        // Four inner indices at a time, for fewer instructions beside the arithmetic: a core is often shared.
+                        let mut left = t.inner;
+                        while left >= UNROLL {
+                            for u in 0..UNROLL {
+                                step!(a.add(u * a_step), b.add(u * t.b_inner), sums, t, R, V, BY_ROWS);
+                            }
+                            a = a.add(UNROLL * a_step);
+                            b = b.add(UNROLL * t.b_inner);
+                            left -= UNROLL;
                         }
-                    }
-                    let mut sums: [[$vector; V]; R] = [[$zero(); V]; R];
-                    let (mut a, mut b) = (t.a, t.b);
-                    let a_step = if BY_ROWS { 1 } else { t.a_inner };
-                    // Four inner indices at a time, for fewer instructions beside the arithmetic: a core is often shared.
-                    let mut left = t.inner;
-                    while left >= UNROLL {
-                        for u in 0..UNROLL {
-                            step!(a.add(u * a_step), b.add(u * t.b_inner), sums, t, R, V, BY_ROWS);
+                        for _ in 0..left {
+                            step!(a, b, sums, t, R, V, BY_ROWS);
+                            a = a.add(a_step);
+                            b = b.add(t.b_inner);
                         }
-                        a = a.add(UNROLL * a_step);
-                        b = b.add(UNROLL * t.b_inner);
-                        left -= UNROLL;
-                    }
-                    for _ in 0..left {
-                        step!(a, b, sums, t, R, V, BY_ROWS);
-                        a = a.add(a_step);
-                        b = b.add(t.b_inner);
-                    }
-                    let factor = $splat(t.factor);
-                    for r in 0..R {
-                        for v in 0..V {
-                            let sum = if t.start.is_null() {
-                                $mul(factor, sums[r][v])
-                            } else {
-                                $fma(factor, sums[r][v], $load(t.start.add(r * t.start_row + v * $lanes)))
-                            };
-                            $store(t.out.add(r * t.out_row + v * $lanes), sum);
+                        let factor = $splat(t.factor);
+                        for r in 0..R {
+                            for v in 0..V {
+                                let sum = if start.is_null() {
+                                    $mul(factor, sums[r][v])
+                                } else {
+                                    $fma(factor, sums[r][v], $load(start.add(r * t.start_row + v * $lanes)))
+                                };
+                                $store(out.add(r * t.out_row + v * $lanes), sum);
+                            }
+                        }
+                        // One past the last tile may lie outside: never read, so no more than a number.
+                        first_a = first_a.wrapping_add(R * t.a_row);
+                        out = out.wrapping_add(R * t.out_row);
+                        if !start.is_null() {
+                            start = start.wrapping_add(R * t.start_row);
                         }
                     }
                 }
@@ -232,25 +243,27 @@ mod portable {
     /// As [`super::run`].
     #[allow(clippy::needless_range_loop, reason = "rows, registers and lanes index addresses as well as sums")]
     pub unsafe fn tile<const R: usize, const V: usize, const BY_ROWS: bool>(t: &Tile) {
-        let mut sums = [[[0.0_f32; LANES]; V]; R];
-        // SAFETY: the caller vouches for all addresses; every one below is one the tile names.
-        unsafe {
-            for k in 0..t.inner {
-                for r in 0..R {
-                    let element = *t.a.add(r * t.a_row + k * t.a_inner);
-                    for v in 0..V {
-                        for lane in 0..LANES {
-                            sums[r][v][lane] += element * *t.b.add(k * t.b_inner + v * LANES + lane);
+        for top in (0..t.count).map(|i| i * R) {
+            let mut sums = [[[0.0_f32; LANES]; V]; R];
+            // SAFETY: the caller vouches for all addresses; every one below is one the tiles name.
+            unsafe {
+                for k in 0..t.inner {
+                    for r in 0..R {
+                        let element = *t.a.add((top + r) * t.a_row + k * t.a_inner);
+                        for v in 0..V {
+                            for lane in 0..LANES {
+                                sums[r][v][lane] += element * *t.b.add(k * t.b_inner + v * LANES + lane);
+                            }
                         }
                     }
                 }
-            }
-            for r in 0..R {
-                for v in 0..V {
-                    for lane in 0..LANES {
-                        let at = v * LANES + lane;
-                        let start = if t.start.is_null() { 0.0 } else { *t.start.add(r * t.start_row + at) };
-                        *t.out.add(r * t.out_row + at) = start + t.factor * sums[r][v][lane];
+                for r in 0..R {
+                    for v in 0..V {
+                        for lane in 0..LANES {
+                            let at = v * LANES + lane;
+                            let start = if t.start.is_null() { 0.0 } else { *t.start.add((top + r) * t.start_row + at) };
+                            *t.out.add((top + r) * t.out_row + at) = start + t.factor * sums[r][v][lane];
+                        }
                     }
                 }
             }

@@ -97,19 +97,27 @@ fn sum_lanes(lanes: [f32; LANES]) -> f32 {
     lanes[0]
 }
 
-/// Sum over i of f(i), in 16 lanes.
+/// Sum over i of f(x_0[i], x_1[i], ..), in 16 lanes; all of `x` are as long as the first.
 #[inline(always)]
-fn sum_of(len: usize, f: impl Fn(usize) -> f32) -> f32 {
+fn sum_of<const N: usize>(x: [&[f32]; N], f: impl Fn([f32; N]) -> f32) -> f32 {
+    let len = x[0].len();
+    let (pieces, tails) = (x.map(|x| x[..len].as_chunks::<LANES>().0), x.map(|x| x[..len].as_chunks::<LANES>().1));
     let mut lanes = [0.0; LANES];
-    let whole = len / LANES * LANES;
-    for start in (0..whole).step_by(LANES) {
-        for (lane, sum) in lanes.iter_mut().enumerate() {
-            *sum += f(start + lane);
+    let count = len / LANES;
+    for at in 0..count {
+        let piece = pieces.map(|x| &x[at]);
+        // A register of terms first: otherwise the compiler cuts the sums into halves of halves, as they are added up at the end.
+        let mut terms = [0.0; LANES];
+        for lane in 0..LANES {
+            terms[lane] = f(std::array::from_fn(|of| piece[of][lane]));
+        }
+        for lane in 0..LANES {
+            lanes[lane] += terms[lane];
         }
     }
     let mut tail = 0.0;
-    for i in whole..len {
-        tail += f(i);
+    for at in 0..len % LANES {
+        tail += f(tails.map(|x| x[at]));
     }
     sum_lanes(lanes) + tail
 }
@@ -137,7 +145,7 @@ vectorised! {
     pub fn rms_norm_rows(x: &[f32], gain: &[f32], eps: f32, out: &mut [f32], inverse: &mut [f32]) {
         let width = gain.len();
         for ((x, out), inverse) in x.chunks_exact(width).zip(out.chunks_exact_mut(width)).zip(inverse) {
-            let mean_square = sum_of(width, |i| x[i] * x[i]) / width as f32;
+            let mean_square = sum_of([x], |[x]| x * x) / width as f32;
             *inverse = 1.0 / (mean_square + eps).sqrt();
             for i in 0..width {
                 out[i] = x[i] * *inverse * gain[i];
@@ -165,7 +173,7 @@ vectorised! {
         let dgain = &mut dgain[..width];
         let rows = x.chunks_exact(width).zip(dy.chunks_exact(width)).zip(dx.chunks_exact_mut(width)).zip(inverse);
         for (((x, dy), dx), &inverse) in rows {
-            let mean = sum_of(width, |i| dy[i] * gain[i] * x[i]) * inverse * inverse / width as f32;
+            let mean = sum_of([x, dy, gain], |[x, dy, gain]| dy * gain * x) * inverse * inverse / width as f32;
             for i in 0..width {
                 dx[i] += inverse * (dy[i] * gain[i] - x[i] * mean);
                 dgain[i] += dy[i] * x[i] * inverse;
@@ -262,8 +270,10 @@ vectorised! {
     }
 }
 
-/// Queries side by side in a block of scores.
+/// Queries side by side in a block of scores. Keys of the second half of a block are seen by its second half only: of their rows the
+/// first half is neither read nor written.
 pub const QUERIES: usize = 32;
+const HALF: usize = QUERIES / 2;
 
 vectorised! {
     /// A block of scores: a row for each key, in it [`QUERIES`] queries from `first` on, each of which sees the keys up to itself. Scores
@@ -276,10 +286,18 @@ vectorised! {
                 max[i] = if row[i] > max[i] { row[i] } else { max[i] };
             }
         }
-        for (key, row) in rest.as_chunks::<QUERIES>().0.iter().enumerate() {
+        let rest = rest.as_chunks_mut::<QUERIES>().0;
+        let (near, last) = rest.split_at_mut(rest.len().min(HALF));
+        for (key, row) in near.iter().enumerate() {
             for i in 0..QUERIES {
                 let x = if i >= key { row[i] } else { f32::NEG_INFINITY };
                 max[i] = if x > max[i] { x } else { max[i] };
+            }
+        }
+        for (key, row) in last.iter().enumerate() {
+            for i in 0..HALF {
+                let x = if i >= key { row[HALF + i] } else { f32::NEG_INFINITY };
+                max[HALF + i] = if x > max[HALF + i] { x } else { max[HALF + i] };
             }
         }
         let mut sums = [0.0; QUERIES];
@@ -289,11 +307,18 @@ vectorised! {
                 sums[i] += row[i];
             }
         }
-        for (key, row) in rest.as_chunks_mut::<QUERIES>().0.iter_mut().enumerate() {
+        for (key, row) in near.iter_mut().enumerate() {
             for i in 0..QUERIES {
                 let weight = exp::<FUSED>(row[i] - max[i]);
                 row[i] = if i >= key { weight } else { 0.0 };
                 sums[i] += row[i];
+            }
+        }
+        for (key, row) in last.iter_mut().enumerate() {
+            for i in 0..HALF {
+                let weight = exp::<FUSED>(row[HALF + i] - max[HALF + i]);
+                row[HALF + i] = if i >= key { weight } else { 0.0 };
+                sums[HALF + i] += row[HALF + i];
             }
         }
         for (i, (most, inverse)) in most.iter_mut().zip(inverse.iter_mut()).enumerate() {
@@ -324,8 +349,19 @@ vectorised! {
                 dp[i] = p[i] * (dp[i] - dot[i]) * factor;
             }
         }
-        for (key, (p, dp)) in rest.iter_mut().zip(&mut dp[first..]).enumerate() {
+        let (near, last) = rest.split_at_mut(rest.len().min(HALF));
+        for (key, (p, dp)) in near.iter_mut().zip(&mut dp[first..]).enumerate() {
             for i in 0..QUERIES {
+                let weight = exp::<FUSED>(p[i] - most[i]) * inverse[i];
+                p[i] = if i >= key { weight } else { 0.0 };
+                dp[i] = p[i] * (dp[i] - dot[i]) * factor;
+            }
+        }
+        let second = |all: [f32; QUERIES]| -> [f32; HALF] { std::array::from_fn(|i| all[HALF + i]) };
+        let (most, inverse, dot) = (second(most), second(inverse), second(dot));
+        for (key, (p, dp)) in last.iter_mut().zip(dp.iter_mut().skip(first + HALF)).enumerate() {
+            let (p, dp) = (&mut p[HALF..], &mut dp[HALF..]);
+            for i in 0..HALF {
                 let weight = exp::<FUSED>(p[i] - most[i]) * inverse[i];
                 p[i] = if i >= key { weight } else { 0.0 };
                 dp[i] = p[i] * (dp[i] - dot[i]) * factor;
@@ -339,7 +375,7 @@ vectorised! {
     pub fn row_dots(a: &[f32], b: &[f32], stride: usize, head_width: usize, dots: &mut [f32]) {
         for (i, dot) in dots.iter_mut().enumerate() {
             let (a, b) = (&a[i * stride..][..head_width], &b[i * stride..][..head_width]);
-            *dot = sum_of(head_width, |j| a[j] * b[j]);
+            *dot = sum_of([a, b], |[a, b]| a * b);
         }
     }
 }
