@@ -107,10 +107,12 @@ pub unsafe fn forward(qkv: &[f32], layout: Layout, head: usize, out: Shared, sav
     for start in (0..t).step_by(BLOCK) {
         let block = Block::at(start, t);
         let end = block.end;
+        let at = start * width + head * k;
+        // Far away until now: asked for while scores are computed.
+        (0..end - start).for_each(|i| math::fetch(out.pointer().wrapping_add(at + i * width), k));
         turn(&qkv[start * 3 * width + head * k..], 3 * width, end - start, k, &mut queries);
         block.scores(&mut scores, &key, &queries, layout.factor());
         math::softmax_causal(&mut scores[..end * BLOCK], start, &mut most[start..end], &mut inverse[start..end]);
-        let at = start * width + head * k;
         for (first, last, keys) in block.halves() {
             let weights = View::new(&scores, keys, BLOCK).cols(first, last).t();
             // SAFETY: this head's columns of these rows; the caller's promise.

@@ -13,12 +13,14 @@ use super::super::cpu::shared::Shared;
 use super::super::cpu::{math, pool, rows};
 use super::cpu::Sizes;
 use super::forward::Saved;
-use super::job::{Job, Pass};
+use super::job::{Job, Packs, Pass};
 use super::{BlockShape, BlockWeights};
 use dfdx::prelude::*;
 
 /// Gradients of a small block's weights grow in at most this many places: more threads than this do not help one small model.
 const GROUPS: usize = 4;
+/// Numbers of a gradient that one task adds up.
+const SUMMED: usize = 1 << 13;
 
 /// The gradients of the weights, added to.
 pub struct Totals<'a> {
@@ -67,16 +69,18 @@ struct Part<'a> {
     dy: &'a mut [f32],
 }
 
+#[allow(clippy::too_many_arguments, reason = "a block and what forward left of it")]
 pub fn run(
     x: &[f32],
     weights: &BlockWeights<Cpu>,
+    packs: Option<&Packs>,
     shape: &BlockShape<Cpu>,
     sizes: Sizes,
     saved: Saved,
     dy: &mut [f32],
     totals: Totals,
 ) {
-    let job = Job::new(weights, shape, sizes, Pass::Backward);
+    let job = Job::new(weights, packs, shape, sizes, Pass::Backward);
     if sizes.grouped() { job.backward_in_groups(x, saved, dy, totals) } else { job.backward_in_phases(x, saved, dy, totals) }
 }
 
@@ -110,20 +114,26 @@ impl Job<'_> {
         let tasks: Vec<Vec<Part>> =
             (0..groups).map(|_| parts.by_ref().take(per_group).collect::<Vec<_>>()).filter(|g| !g.is_empty()).collect();
         // Lent to the tasks by this thread: a buffer goes back to the thread that drops it.
-        let mut sums: Vec<scratch::Buffer> = tasks.iter().map(|_| scratch::zeros(len)).collect();
+        let mut sums: Vec<scratch::Buffer> = tasks.iter().map(|_| scratch::take(len)).collect();
         let group = |(parts, own): (Vec<Part>, &mut scratch::Buffer)| {
+            own.fill(0.0);
             for part in parts {
                 self.backward_unit(part, Totals::inside(own, sizes));
             }
         };
         pool::each(tasks.into_iter().zip(&mut sums).collect(), group);
+        let mut pieces: Vec<(&mut [f32], usize)> = Vec::new();
         let mut at = 0;
-        for total in totals.each() {
+        for piece in totals.each().into_iter().flat_map(|total| total.chunks_mut(SUMMED)) {
+            let len = piece.len();
+            pieces.push((piece, at));
+            at += len;
+        }
+        pool::each(pieces, |(total, at)| {
             for sum in &sums {
                 math::add_scaled(total, &sum[at..at + total.len()], 1.0);
             }
-            at += total.len();
-        }
+        });
     }
 
     /// Some whole sequences from end to beginning, on this thread.

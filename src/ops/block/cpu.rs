@@ -4,6 +4,7 @@ use super::super::cpu::gemm::Workers;
 use super::super::cpu::view::as_slice;
 use super::super::cpu::{math, pool};
 use super::super::{Matrix, oracle, take_grad};
+use super::job::Packs;
 use super::{BlockShape, BlockWeights, TransformerBlock, backward, define, forward};
 use dfdx::prelude::*;
 
@@ -60,7 +61,9 @@ impl TransformerBlock for Cpu {
         let (rows, width) = *x.shape();
         let sizes = Sizes { rows, seq_len: shape.heads.seq_len, width, inner: weights.down.shape().1 };
         check(weights, shape, sizes);
-        let (out, saved) = forward::run(as_slice(&x), weights, shape, sizes);
+        // Without a tape nobody would keep them until the next visit.
+        let packs = if T::OWNS_TAPE { Packs::of(weights) } else { None };
+        let (out, saved) = forward::run(as_slice(&x), weights, packs.as_deref(), shape, sizes);
         let y = dev.try_tensor_from_vec(out, (rows, width))?;
         if T::OWNS_TAPE {
             let y_ghost = y.ghost();
@@ -91,7 +94,7 @@ impl TransformerBlock for Cpu {
                         gate_up: next(),
                         down: next(),
                     };
-                    backward::run(as_slice(&x), &weights, &shape, sizes, saved, &mut dy, totals);
+                    backward::run(as_slice(&x), &weights, packs.as_deref(), &shape, sizes, saved, &mut dy, totals);
                 }
                 for (weight, total) in all.into_iter().zip(totals) {
                     *grads.get_or_alloc_mut(weight)? = total;

@@ -9,7 +9,7 @@ use super::super::cpu::scratch::{self, Buffer};
 use super::super::cpu::shared::Shared;
 use super::super::cpu::{math, pool};
 use super::cpu::Sizes;
-use super::job::{Job, Pass};
+use super::job::{Job, Packs, Pass};
 use super::{BlockShape, BlockWeights};
 use dfdx::prelude::*;
 
@@ -40,9 +40,15 @@ struct Part<'a> {
     out: &'a mut [f32],
 }
 
-pub fn run(x: &[f32], weights: &BlockWeights<Cpu>, shape: &BlockShape<Cpu>, sizes: Sizes) -> (Vec<f32>, Saved) {
+pub fn run(
+    x: &[f32],
+    weights: &BlockWeights<Cpu>,
+    packs: Option<&Packs>,
+    shape: &BlockShape<Cpu>,
+    sizes: Sizes,
+) -> (Vec<f32>, Saved) {
     let Sizes { rows, width: d, inner: f, .. } = sizes;
-    let job = Job::new(weights, shape, sizes, Pass::Forward);
+    let job = Job::new(weights, packs, shape, sizes, Pass::Forward);
     let mut saved = Saved {
         qkv: scratch::take(rows * 3 * d),
         softmax: scratch::take(rows * heads::SAVED * shape.heads.heads),

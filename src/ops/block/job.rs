@@ -1,5 +1,6 @@
 //! What the rows of one pass through a block share, forward or backward: sizes, gains and the packed weights.
 
+use super::super::Matrix;
 use super::super::attention::heads::Layout;
 use super::super::cpu::clock::{Part, span};
 use super::super::cpu::gemm::{Packed, View, Workers};
@@ -7,6 +8,9 @@ use super::super::cpu::view::as_slice;
 use super::cpu::Sizes;
 use super::{BlockShape, BlockWeights};
 use dfdx::prelude::*;
+use std::cell::RefCell;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Pass {
@@ -24,34 +28,123 @@ pub struct Right<'a> {
     pub down: Packed<'a>,
 }
 
+impl<'a> Right<'a> {
+    fn new<'w>(weights: &'w BlockWeights<Cpu>, pass: Pass, pack: impl Fn(View<'w>) -> Packed<'a>) -> Self {
+        let _timed = span(if pass == Pass::Forward { Part::PackForward } else { Part::PackBackward });
+        let right = |weight: &'w Matrix<Cpu>| {
+            let (outer, inner) = *weight.shape();
+            let view = View::new(as_slice(weight), outer, inner);
+            pack(if pass == Pass::Forward { view.t() } else { view })
+        };
+        Self {
+            qkv: right(&weights.qkv),
+            attention_out: right(&weights.attention_out),
+            gate_up: right(&weights.gate_up),
+            down: right(&weights.down),
+        }
+    }
+}
+
+/// Narrower blocks are packed at every visit: it takes no time there.
+const KEEP_FROM_WIDTH: usize = if cfg!(test) { 32 } else { 256 };
+
+thread_local! {
+    static KEPT: RefCell<Vec<Weak<Packs>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Packed weights that all visits of a block share from the first forward to the last backward, however many loops there are. Tapes own
+/// them: when the weights are about to change, none is left.
+pub struct Packs {
+    /// What was packed. As long as these are here their memory belongs to nobody else, and a write to the weights goes elsewhere.
+    weights: BlockWeights<Cpu>,
+    forward: Mutex<Option<Arc<Right<'static>>>>,
+    backward: OnceLock<Arc<Right<'static>>>,
+}
+
+impl Packs {
+    /// Those of the weights, if they are worth keeping.
+    pub fn of(weights: &BlockWeights<Cpu>) -> Option<Arc<Self>> {
+        if weights.qkv.shape().1 < KEEP_FROM_WIDTH {
+            return None;
+        }
+        KEPT.with_borrow_mut(|kept| {
+            kept.retain(|packs| packs.strong_count() > 0);
+            let found = kept.iter().filter_map(Weak::upgrade).find(|packs| same(&packs.weights, weights));
+            Some(found.unwrap_or_else(|| {
+                let new = Arc::new(Self { weights: weights.clone(), forward: Mutex::default(), backward: OnceLock::new() });
+                kept.push(Arc::downgrade(&new));
+                new
+            }))
+        })
+    }
+
+    fn right(&self, pass: Pass, workers: Workers) -> Arc<Right<'static>> {
+        let pack = || {
+            let right = |view: View| Packed::kept(view, workers);
+            Arc::new(Right::new(&self.weights, pass, right))
+        };
+        let mut forward = self.forward.lock().unwrap_or_else(PoisonError::into_inner);
+        match pass {
+            Pass::Forward => forward.get_or_insert_with(pack).clone(),
+            Pass::Backward => {
+                // Once gradients flow, forward is over.
+                *forward = None;
+                self.backward.get_or_init(pack).clone()
+            }
+        }
+    }
+}
+
+/// Whether two blocks are the same memory.
+fn same(a: &BlockWeights<Cpu>, b: &BlockWeights<Cpu>) -> bool {
+    let pairs = [(&a.qkv, &b.qkv), (&a.attention_out, &b.attention_out), (&a.gate_up, &b.gate_up), (&a.down, &b.down)];
+    pairs.into_iter().all(|(a, b)| std::ptr::eq(as_slice(a), as_slice(b)))
+}
+
+/// Packed for this visit only, or kept.
+pub enum Held<'a> {
+    Own(Right<'a>),
+    Kept(Arc<Right<'static>>),
+}
+
+impl<'a> Deref for Held<'a> {
+    type Target = Right<'a>;
+    fn deref(&self) -> &Right<'a> {
+        match self {
+            Held::Own(right) => right,
+            Held::Kept(right) => right,
+        }
+    }
+}
+
 pub struct Job<'a> {
     pub sizes: Sizes,
     pub layout: Layout,
     pub shape: &'a BlockShape<Cpu>,
     pub gains: [&'a [f32]; 2],
-    pub right: Right<'a>,
+    pub right: Held<'a>,
 }
 
 impl<'a> Job<'a> {
-    pub fn new(weights: &'a BlockWeights<Cpu>, shape: &'a BlockShape<Cpu>, sizes: Sizes, pass: Pass) -> Self {
-        let Sizes { rows, width: d, inner: f, .. } = sizes;
-        let workers = Workers::for_work(rows * d * d);
-        let _timed = span(if pass == Pass::Forward { Part::PackForward } else { Part::PackBackward });
-        let right = |weight, outer, inner| {
-            let view = View::new(as_slice(weight), outer, inner);
-            Packed::new(if pass == Pass::Forward { view.t() } else { view }, workers)
+    pub fn new(
+        weights: &'a BlockWeights<Cpu>,
+        packs: Option<&Packs>,
+        shape: &'a BlockShape<Cpu>,
+        sizes: Sizes,
+        pass: Pass,
+    ) -> Self {
+        let d = sizes.width;
+        let workers = Workers::for_work(sizes.rows * d * d);
+        let right = match packs {
+            Some(packs) => Held::Kept(packs.right(pass, workers)),
+            None => Held::Own(Right::new(weights, pass, |view| Packed::new(view, workers))),
         };
         Self {
             sizes,
             layout: Layout { seq_len: shape.heads.seq_len, heads: shape.heads.heads, width: d },
             shape,
             gains: [as_slice(&weights.attention_norm), as_slice(&weights.mlp_norm)],
-            right: Right {
-                qkv: right(&weights.qkv, 3 * d, d),
-                attention_out: right(&weights.attention_out, d, d),
-                gate_up: right(&weights.gate_up, 2 * f, d),
-                down: right(&weights.down, d, f),
-            },
+            right,
         }
     }
 }

@@ -143,6 +143,58 @@ mod tests {
         check_on(Cpu::default());
     }
 
+    /// Wide enough for packed weights to be kept; narrower ones are packed anew each time.
+    #[test]
+    fn kept_packings_are_those_of_the_weights_as_they_are() {
+        use super::super::cpu::view::as_mut_slice;
+        let dev = Cpu::default();
+        let (width, inner, seq_len) = (32, 50, 7);
+        let shape = BlockShape {
+            rope: RopeTable::new(&dev, seq_len, 16, 100.0).expect("memory"),
+            heads: Heads { seq_len, heads: 2 },
+            norm_eps: 1e-2,
+            branch_scale: 0.3,
+        };
+        let weights = |salt: u32| BlockWeights {
+            attention_norm: check::matrix(&dev, 1, width, salt),
+            qkv: check::matrix(&dev, 3 * width, width, salt + 1),
+            attention_out: check::matrix(&dev, width, width, salt + 2),
+            mlp_norm: check::matrix(&dev, 1, width, salt + 3),
+            gate_up: check::matrix(&dev, 2 * inner, width, salt + 4),
+            down: check::matrix(&dev, width, inner, salt + 5),
+        };
+        let x = check::matrix(&dev, seq_len, width, 1);
+        let twice = |w: &BlockWeights<Cpu>| {
+            let once = Cpu::block(x.leaky_trace(), w, &shape).expect("memory");
+            Cpu::block(once, w, &shape).expect("memory")
+        };
+        let fresh = twice(&weights(20)).as_vec();
+        let mut used = weights(2);
+        // The tape of the first pass still holds what it packed when the weights change.
+        let first = twice(&used);
+        let other = weights(20);
+        let pairs = [
+            (&mut used.attention_norm, &other.attention_norm),
+            (&mut used.qkv, &other.qkv),
+            (&mut used.attention_out, &other.attention_out),
+            (&mut used.mlp_norm, &other.mlp_norm),
+            (&mut used.gate_up, &other.gate_up),
+            (&mut used.down, &other.down),
+        ];
+        for (weight, new) in pairs {
+            as_mut_slice(weight).copy_from_slice(&new.as_vec());
+        }
+        let second = twice(&used);
+        assert_eq!(second.as_vec(), fresh);
+        assert_ne!(first.as_vec(), fresh);
+        // And in place, once no tape is left.
+        let old = weights(2);
+        drop((first.square().sum::<Rank0, _>().backward(), second.square().sum::<Rank0, _>().backward()));
+        as_mut_slice(&mut used.qkv).copy_from_slice(&old.qkv.as_vec());
+        let expected = twice(&BlockWeights { qkv: old.qkv, ..weights(20) }).as_vec();
+        assert_eq!(twice(&used).as_vec(), expected);
+    }
+
     /// In groups of sequences and step by step; more and fewer sequences than threads.
     #[test]
     fn results_do_not_depend_on_the_number_of_threads() {

@@ -159,6 +159,7 @@ vectorised! {
     pub fn rms_norm_again(x: &[f32], gain: &[f32], inverse: &[f32], out: &mut [f32]) {
         let width = gain.len();
         for ((x, out), &inverse) in x.chunks_exact(width).zip(out.chunks_exact_mut(width)).zip(inverse) {
+            fetch_after(x, width);
             for i in 0..width {
                 out[i] = x[i] * inverse * gain[i];
             }
@@ -194,10 +195,33 @@ vectorised! {
     }
 }
 
+/// Rows of what forward saved long ago are asked for this many rows before they are needed.
+const FETCHED_ROWS: usize = 4;
+
+/// Asks for as many numbers as `row` has, [`FETCHED_ROWS`] rows of `stride` after its own.
+#[inline(always)]
+fn fetch_after(row: &[f32], stride: usize) {
+    fetch(row.as_ptr().wrapping_add(FETCHED_ROWS * stride), row.len());
+}
+
+/// Asks for numbers that will be needed; past the end of the memory that does nothing.
+#[inline(always)]
+pub fn fetch(first: *const f32, len: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for at in (0..len).step_by(LANES) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint about an address, which is not read.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(at).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (first, len);
+}
+
 vectorised! {
     /// Rows of (gate, up) become their gradient, given that of silu(gate) * up, which becomes silu(gate) * up itself.
     pub fn swiglu_rows_backward(gate_up: &mut [f32], active: &mut [f32], width: usize) {
         for (gate_up, active) in gate_up.chunks_exact_mut(2 * width).zip(active.chunks_exact_mut(width)) {
+            fetch_after(gate_up, 2 * width);
             let (gate, up) = gate_up.split_at_mut(width);
             for i in 0..width {
                 let sigmoid = inverse::<FUSED>(1.0 + exp::<FUSED>(-gate[i]));

@@ -58,29 +58,34 @@ pub(super) enum Numbers<'a> {
 
 impl<'a> Packed<'a> {
     pub fn new(b: View<'a>, workers: Workers) -> Self {
-        if level() == Level::Amx && b.rows >= SPLIT_FROM_INNER && b.cols >= SPLIT_FROM_COLS {
-            b.assert_inside();
-            let split = Split::new(b, workers == Workers::All && b.rows * b.cols >= 1 << 16);
-            return Self {
-                numbers: Numbers::Split(split),
-                inner: b.rows,
-                panel_rows: b.rows,
-                first: 0,
-                cols: b.cols,
-                level: level().vectors(),
-            };
-        }
-        Self::vectors(b, workers)
+        if splits(b) { Self::split(b, workers) } else { Self::vectors(b, workers) }
+    }
+
+    /// [`Packed::new`] with nothing borrowed.
+    pub fn kept(b: View, workers: Workers) -> Packed<'static> {
+        if splits(b) { Packed::split(b, workers) } else { Packed::in_panels(b, workers) }
+    }
+
+    fn split(b: View, workers: Workers) -> Packed<'static> {
+        b.assert_inside();
+        let numbers = Numbers::Split(Split::new(b, workers == Workers::All && b.rows * b.cols >= 1 << 16));
+        Packed { numbers, inner: b.rows, panel_rows: b.rows, first: 0, cols: b.cols, level: level().vectors() }
     }
 
     /// For vector registers, whatever else there is.
     pub fn vectors(b: View<'a>, workers: Workers) -> Self {
+        if b.row_stride <= USE_IN_PLACE_TO_STRIDE && Self::fills_registers(b) {
+            Self::in_place(b)
+        } else {
+            Self::in_panels(b, workers)
+        }
+    }
+
+    /// A copy for vector registers, which outlives the numbers.
+    fn in_panels(b: View, workers: Workers) -> Packed<'static> {
         b.assert_inside();
         let (inner, cols, level) = (b.rows, b.cols, level().vectors());
         let lanes = level.lanes();
-        if b.row_stride <= USE_IN_PLACE_TO_STRIDE && Self::fills_registers(b) {
-            return Self::in_place(b);
-        }
         let padded = cols.next_multiple_of(lanes);
         let mut numbers: Vec<f32> = Vec::with_capacity(padded * inner);
         let start = Pointer(numbers.as_mut_ptr());
@@ -106,7 +111,7 @@ impl<'a> Packed<'a> {
         }
         // SAFETY: the panels have written every number.
         unsafe { numbers.set_len(padded * inner) };
-        Self { numbers: Numbers::Panels(numbers), inner, panel_rows: inner, first: 0, cols, level }
+        Packed { numbers: Numbers::Panels(numbers), inner, panel_rows: inner, first: 0, cols, level }
     }
 
     /// Whether rows are contiguous and a whole number of registers.
@@ -168,6 +173,11 @@ impl<'a> Packed<'a> {
             Numbers::InPlace { .. } | Numbers::Split(_) => &[],
         }
     }
+}
+
+/// Whether a right matrix is multiplied on AMX tiles.
+fn splits(b: View) -> bool {
+    level() == Level::Amx && b.rows >= SPLIT_FROM_INNER && b.cols >= SPLIT_FROM_COLS
 }
 
 /// (first column, registers) of every panel.
