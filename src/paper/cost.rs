@@ -2,6 +2,8 @@
 // T time, D width, F feed-forward width, L depth, N loops, V vocabulary
 
 use super::config::{ModelConfig, Recompute, RunConfig};
+use super::model::visits_of_a_tape;
+use crate::ops::block::keeps_weights;
 
 /// Multiplications and additions per token of forward and backward: 6 for each weight it passes through, once per visit, and
 /// attention over half of the sequence, which a causal token sees on average. Norms, softmax, the optimiser are not counted.
@@ -41,7 +43,9 @@ pub fn memory_bytes(config: &RunConfig) -> u64 {
         Recompute::Visit => model.loops,
     };
     let passing = 8 * d + 2 * f;
-    let weights_packed = (4 * d * d + 3 * d * f).max(model.vocabulary * d);
+    let visits = visits_of_a_tape(model.sharing, config.raw.recompute, model.loops);
+    let blocks_packed = if keeps_weights(d, visits) { model.depth } else { 1 };
+    let weights_packed = (blocks_packed * (4 * d * d + 3 * d * f)).max(model.vocabulary * d);
     let logits = config.loss_chunk_rows.min(rows).min(crate::ops::head_loss::PIECE_ROWS) * model.vocabulary;
     let numbers = 4 * model.parameters() + weights_packed + rows * (blocks * kept + inputs * d + passing) + logits;
     (numbers * size_of::<f32>() + PROGRAM) as u64

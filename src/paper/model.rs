@@ -141,6 +141,7 @@ impl<D: Backend> Model<D> {
             heads: Heads { seq_len, heads: self.config.heads },
             norm_eps: self.config.norm_eps,
             branch_scale: self.branch_scale,
+            visits: visits_of_a_tape(self.config.sharing, self.recompute, self.config.loops),
         })
     }
 
@@ -275,6 +276,14 @@ pub fn split(batch: &Batch) -> (Vec<u32>, Vec<u32>) {
     let rows = batch.tokens.chunks_exact(batch.seq_len + 1);
     let inputs = rows.clone().flat_map(|row| &row[..batch.seq_len]).copied().collect();
     (inputs, rows.flat_map(|row| &row[1..]).copied().collect())
+}
+
+/// How often one tape visits a block.
+pub fn visits_of_a_tape(sharing: Sharing, recompute: Recompute, loops: usize) -> usize {
+    match (sharing, recompute) {
+        (Sharing::Looped, Recompute::None) => loops,
+        _ => 1,
+    }
 }
 
 fn block_weights<D: Backend>(block: &Block<D>) -> [&Matrix<D>; 6] {

@@ -5,7 +5,7 @@ use super::super::cpu::view::as_slice;
 use super::super::cpu::{math, pool};
 use super::super::{Matrix, oracle, take_grad};
 use super::job::Packs;
-use super::{BlockShape, BlockWeights, TransformerBlock, backward, define, forward};
+use super::{BlockShape, BlockWeights, TransformerBlock, backward, define, forward, keeps_weights};
 use dfdx::prelude::*;
 
 /// Rows at a time, where rows do not depend on each other: few where they then stay in cache, more where the weights do not.
@@ -62,7 +62,7 @@ impl TransformerBlock for Cpu {
         let sizes = Sizes { rows, seq_len: shape.heads.seq_len, width, inner: weights.down.shape().1 };
         check(weights, shape, sizes);
         // Without a tape nobody would keep them until the next visit.
-        let packs = if T::OWNS_TAPE { Packs::of(weights) } else { None };
+        let packs = (T::OWNS_TAPE && keeps_weights(width, shape.visits)).then(|| Packs::of(weights));
         let (out, saved) = forward::run(as_slice(&x), weights, packs.as_deref(), shape, sizes);
         let y = dev.try_tensor_from_vec(out, (rows, width))?;
         if T::OWNS_TAPE {

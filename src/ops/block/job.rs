@@ -45,9 +45,6 @@ impl<'a> Right<'a> {
     }
 }
 
-/// Narrower blocks are packed at every visit: it takes no time there.
-const KEEP_FROM_WIDTH: usize = if cfg!(test) { 32 } else { 256 };
-
 thread_local! {
     static KEPT: RefCell<Vec<Weak<Packs>>> = const { RefCell::new(Vec::new()) };
 }
@@ -62,19 +59,15 @@ pub struct Packs {
 }
 
 impl Packs {
-    /// Those of the weights, if they are worth keeping.
-    pub fn of(weights: &BlockWeights<Cpu>) -> Option<Arc<Self>> {
-        if weights.qkv.shape().1 < KEEP_FROM_WIDTH {
-            return None;
-        }
+    pub fn of(weights: &BlockWeights<Cpu>) -> Arc<Self> {
         KEPT.with_borrow_mut(|kept| {
             kept.retain(|packs| packs.strong_count() > 0);
             let found = kept.iter().filter_map(Weak::upgrade).find(|packs| same(&packs.weights, weights));
-            Some(found.unwrap_or_else(|| {
+            found.unwrap_or_else(|| {
                 let new = Arc::new(Self { weights: weights.clone(), forward: Mutex::default(), backward: OnceLock::new() });
                 kept.push(Arc::downgrade(&new));
                 new
-            }))
+            })
         })
     }
 

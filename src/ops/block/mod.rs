@@ -40,7 +40,17 @@ pub struct BlockShape<D: Device<f32>> {
     pub heads: Heads,
     pub norm_eps: f32,
     pub branch_scale: f32,
+    /// How often a tape visits a block: what its weights are prepared to is worth keeping if it comes back.
+    pub visits: usize,
 }
+
+/// Whether a device keeps what it prepares of the weights of every block until backward is over.
+pub fn keeps_weights(width: usize, visits: usize) -> bool {
+    visits > 1 && width >= KEEP_FROM_WIDTH
+}
+
+/// Narrower blocks are prepared at every visit: it takes no time there.
+const KEEP_FROM_WIDTH: usize = if cfg!(test) { 32 } else { 256 };
 
 pub trait TransformerBlock: Device<f32> + Linear + RmsNorm + CausalAttention + FeedForward + ResidualAdd {
     /// x (R, D) -> (R, D).
@@ -110,6 +120,7 @@ mod tests {
                 heads: Heads { seq_len, heads },
                 norm_eps: 1e-2,
                 branch_scale: 0.3,
+                visits: 1,
             };
             // Weights of a size at which the branches matter and nothing saturates.
             let scaled = |rows, cols, salt| check::matrix(&dev, rows, cols, salt) * (1.0 / (cols as f32).sqrt());
@@ -154,6 +165,7 @@ mod tests {
             heads: Heads { seq_len, heads: 2 },
             norm_eps: 1e-2,
             branch_scale: 0.3,
+            visits: 2,
         };
         let weights = |salt: u32| BlockWeights {
             attention_norm: check::matrix(&dev, 1, width, salt),
@@ -205,6 +217,7 @@ mod tests {
                 heads: Heads { seq_len, heads: width / 16 },
                 norm_eps: 1e-2,
                 branch_scale: 0.3,
+                visits: 1,
             };
             let weights = BlockWeights {
                 attention_norm: check::matrix(&dev, 1, width, 2),
