@@ -9,7 +9,6 @@ use super::cpu::Sizes;
 use super::{BlockShape, BlockWeights};
 use dfdx::prelude::*;
 use std::cell::RefCell;
-use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -94,28 +93,13 @@ fn same(a: &BlockWeights<Cpu>, b: &BlockWeights<Cpu>) -> bool {
     pairs.into_iter().all(|(a, b)| std::ptr::eq(as_slice(a), as_slice(b)))
 }
 
-/// Packed for this visit only, or kept.
-pub enum Held<'a> {
-    Own(Right<'a>),
-    Kept(Arc<Right<'static>>),
-}
-
-impl<'a> Deref for Held<'a> {
-    type Target = Right<'a>;
-    fn deref(&self) -> &Right<'a> {
-        match self {
-            Held::Own(right) => right,
-            Held::Kept(right) => right,
-        }
-    }
-}
-
 pub struct Job<'a> {
     pub sizes: Sizes,
     pub layout: Layout,
     pub shape: &'a BlockShape<Cpu>,
     pub gains: [&'a [f32]; 2],
-    pub right: Held<'a>,
+    /// For this visit only, or kept.
+    pub right: Arc<Right<'a>>,
 }
 
 impl<'a> Job<'a> {
@@ -129,8 +113,8 @@ impl<'a> Job<'a> {
         let d = sizes.width;
         let workers = Workers::for_work(sizes.rows * d * d);
         let right = match packs {
-            Some(packs) => Held::Kept(packs.right(pass, workers)),
-            None => Held::Own(Right::new(weights, pass, |view| Packed::new(view, workers))),
+            Some(packs) => packs.right(pass, workers),
+            None => Arc::new(Right::new(weights, pass, |view| Packed::new(view, workers))),
         };
         Self {
             sizes,
