@@ -123,7 +123,7 @@ def fit(points):
 
 
 def linearity(args):
-    """Seconds of a whole run, by loops and by tokens, with the smallest of 3 runs each."""
+    """Seconds of a whole run, by loops and by tokens: the smallest of 5 rounds over all of them, so that a slow minute hits no point alone."""
     import tempfile
 
     def seconds(loops, steps):
@@ -140,15 +140,14 @@ def linearity(args):
             path = os.path.join(folder, "run.yaml")
             with open(path, "w") as file:
                 json.dump(run, file)
-            times = []
-            for i in range(3):
-                begin = time.perf_counter()
-                subprocess.run([args.repro, "train", path, "--out", os.path.join(folder, str(i)), "--threads", "1", "--quiet"], check=True, capture_output=True)
-                times.append(time.perf_counter() - begin)
-            return min(times)
+            begin = time.perf_counter()
+            subprocess.run([args.repro, "train", path, "--out", os.path.join(folder, "out"), "--threads", "1", "--quiet"], check=True, capture_output=True)
+            return time.perf_counter() - begin
 
-    by_loops = [(n, seconds(n, 40)) for n in (1, 2, 4, 8, 16)]
-    by_steps = [(s * 2048 / 1000, seconds(4, s)) for s in (10, 20, 40, 80, 160)]
+    loops, steps = (1, 2, 4, 8, 16), (10, 20, 40, 80, 160)
+    rounds = [([seconds(n, 40) for n in loops], [seconds(4, s) for s in steps]) for _ in range(5)]
+    by_loops = [(n, min(times[i] for times, _ in rounds)) for i, n in enumerate(loops)]
+    by_steps = [(s * 2048 / 1000, min(times[i] for _, times in rounds)) for i, s in enumerate(steps)]
     print("\n| loops N (40 steps) | seconds | | thousand tokens (N = 4) | seconds |\n|---|---|---|---|---|")
     for (n, t), (k, u) in zip(by_loops, by_steps):
         print(f"| {n} | {t:.3f} | | {k:.0f} | {u:.3f} |")
