@@ -1,4 +1,4 @@
-//! The block backward, on the CPU. `dy` is turned in place into the gradient of the block's input.
+//! The block backward, on the CPU. `dy` is turned in place into the gradient of the block's input, and added to `dx`.
 //!
 //! Small blocks: a few sequences at a time from end to beginning, all in cache; weight gradients grow in a fixed number of groups
 //! and are added up at the end. Large blocks: step by step over all rows; a weight gradient is one product over all of them.
@@ -67,6 +67,7 @@ struct Part<'a> {
     inverse: [&'a [f32]; 2],
     /// The gradient of the output, overwritten by that of the input.
     dy: &'a mut [f32],
+    dx: &'a mut [f32],
 }
 
 #[allow(clippy::too_many_arguments, reason = "a block and what forward left of it")]
@@ -77,15 +78,19 @@ pub fn run(
     shape: &BlockShape<Cpu>,
     sizes: Sizes,
     saved: Saved,
-    dy: &mut [f32],
+    gradients: (&mut [f32], &mut [f32]),
     totals: Totals,
 ) {
     let job = Job::new(weights, packs, shape, sizes, Pass::Backward);
-    if sizes.grouped() { job.backward_in_groups(x, saved, dy, totals) } else { job.backward_in_phases(x, saved, dy, totals) }
+    if sizes.grouped() {
+        job.backward_in_groups(x, saved, gradients, totals)
+    } else {
+        job.backward_in_phases(x, saved, gradients, totals)
+    }
 }
 
 impl Job<'_> {
-    fn backward_in_groups(&self, x: &[f32], mut saved: Saved, dy: &mut [f32], totals: Totals) {
+    fn backward_in_groups(&self, x: &[f32], mut saved: Saved, (dy, dx): (&mut [f32], &mut [f32]), totals: Totals) {
         let (sizes, heads) = (self.sizes, self.layout.heads);
         let (d, f, unit) = (sizes.width, sizes.inner, sizes.unit_rows());
         let parts: Vec<Part> = saved
@@ -95,8 +100,8 @@ impl Job<'_> {
             .zip(saved.qkv.chunks(unit * 3 * d).zip(saved.softmax.chunks(unit * heads::SAVED * heads)))
             .zip(saved.mixed.chunks(unit * d).zip(saved.middle.chunks(unit * d)))
             .zip(saved.inverse[0].chunks(unit).zip(saved.inverse[1].chunks(unit)))
-            .zip(x.chunks(unit * d))
-            .map(|(((((gate_up, dy), (qkv, softmax)), (mixed, middle)), (first, second)), x)| Part {
+            .zip(x.chunks(unit * d).zip(dx.chunks_mut(unit * d)))
+            .map(|(((((gate_up, dy), (qkv, softmax)), (mixed, middle)), (first, second)), (x, dx))| Part {
                 x,
                 qkv,
                 softmax,
@@ -105,6 +110,7 @@ impl Job<'_> {
                 gate_up,
                 inverse: [first, second],
                 dy,
+                dx,
             })
             .collect();
         let groups = GROUPS.min(parts.len());
@@ -174,9 +180,10 @@ impl Job<'_> {
         math::rms_norm_again(part.x, self.gains[0], part.inverse[0], &mut normed);
         weight_gradient(rows, &dqkv, &normed, totals.qkv, 1.0, one);
         self.through_qkv(&dqkv, part.x, part.inverse[0], part.dy, totals.attention_norm, one);
+        math::add_scaled(part.dx, part.dy, 1.0);
     }
 
-    fn backward_in_phases(&self, x: &[f32], mut saved: Saved, dy: &mut [f32], totals: Totals) {
+    fn backward_in_phases(&self, x: &[f32], mut saved: Saved, (dy, dx): (&mut [f32], &mut [f32]), totals: Totals) {
         let (n, d, f) = (self.sizes.rows, self.sizes.width, self.sizes.inner);
         let (rows, workers) = (self.sizes.piece_rows(), self.sizes.piece_workers());
         let scale = self.shape.branch_scale;
@@ -211,12 +218,14 @@ impl Job<'_> {
             attention::turn(dqkv, &self.shape.rope, self.layout, -1.0);
         });
         drop(timed);
-        let pieces = normed.chunks_mut(rows * d).zip(dy.chunks_mut(rows * d)).zip(dqkv.chunks(rows * 3 * d));
+        let dy = dy.chunks_mut(rows * d).zip(dx.chunks_mut(rows * d));
+        let pieces = normed.chunks_mut(rows * d).zip(dy).zip(dqkv.chunks(rows * 3 * d));
         gains.fill(0.0);
         let pieces = pieces.zip(gains.chunks_mut(d).zip(x.chunks(rows * d).zip(saved.inverse[0].chunks(rows))));
-        pool::each(pieces.collect(), |(((normed, dy), dqkv), (gain, (x, inverse)))| {
+        pool::each(pieces.collect(), |(((normed, (dy, dx)), dqkv), (gain, (x, inverse)))| {
             math::rms_norm_again(x, self.gains[0], inverse, normed);
             self.through_qkv(dqkv, x, inverse, dy, gain, workers);
+            math::add_scaled(dx, dy, 1.0);
         });
         add_in_order(totals.attention_norm, &gains);
         weight_gradient(n, &dqkv, &normed, totals.qkv, 1.0, all(3 * d, d));

@@ -1,8 +1,8 @@
 //! The block as one op of dfdx's tape.
 
 use super::super::cpu::gemm::Workers;
+use super::super::cpu::pool;
 use super::super::cpu::view::as_slice;
-use super::super::cpu::{math, pool};
 use super::super::{Matrix, oracle, take_grad};
 use super::job::Packs;
 use super::{BlockShape, BlockWeights, TransformerBlock, backward, define, forward, keeps_weights};
@@ -83,6 +83,7 @@ impl TransformerBlock for Cpu {
                 for weight in all {
                     totals.push(take_grad!(grads, weight, &dev));
                 }
+                let mut dx = take_grad!(grads, &x, &dev);
                 {
                     let mut slices = totals.iter_mut().map(|total| &mut total[..]);
                     let mut next = || slices.next().expect("six gradients");
@@ -94,12 +95,12 @@ impl TransformerBlock for Cpu {
                         gate_up: next(),
                         down: next(),
                     };
-                    backward::run(as_slice(&x), &weights, packs.as_deref(), &shape, sizes, saved, &mut dy, totals);
+                    backward::run(as_slice(&x), &weights, packs.as_deref(), &shape, sizes, saved, (&mut dy, &mut dx), totals);
                 }
                 for (weight, total) in all.into_iter().zip(totals) {
                     *grads.get_or_alloc_mut(weight)? = total;
                 }
-                math::add_scaled(grads.get_or_alloc_mut(&x)?, &dy, 1.0);
+                *grads.get_or_alloc_mut(&x)? = dx;
                 Ok(())
             });
         }

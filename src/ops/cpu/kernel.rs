@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use super::level::Level;
+use super::math;
 
 /// One tile, or several of one size below each other: out = start + factor * a b, for `rows` rows and `vectors` registers of columns.
 #[derive(Clone, Copy)]
@@ -29,21 +30,39 @@ pub struct Tile {
     pub ahead: Ahead,
 }
 
-/// Numbers to be fetched into the second-level cache while tiles are computed.
+/// What to ask for while tiles are computed, a little every few steps: much at once would fill the queue in which the tiles' own numbers
+/// wait.
 #[derive(Clone, Copy)]
-pub struct Ahead {
-    first: *const f32,
-    len: usize,
-    /// The output too, because it is far away.
-    out: bool,
+pub enum Ahead {
+    Nothing,
+    /// The tiles' output, because it is far away.
+    Output,
+    /// And what comes next of both matrices. Only where columns of the left one are contiguous: rows leave no registers for it.
+    All {
+        left: Lines,
+        right: Lines,
+    },
 }
 
-impl Ahead {
-    pub const NOTHING: Ahead = Ahead { first: std::ptr::null(), len: 0, out: false };
+/// Cache lines at equal distances, for the second-level cache.
+#[derive(Clone, Copy)]
+pub struct Lines {
+    next: *const f32,
+    last: *const f32,
+    step: usize,
+}
 
-    /// These, and the output of the tiles.
-    pub fn of(numbers: &[f32]) -> Self {
-        Self { first: numbers.as_ptr(), len: numbers.len(), out: true }
+impl Lines {
+    /// The lines of numbers that lie together; `otherwise`, which is near, if there are none.
+    pub fn of(numbers: &[f32], otherwise: &[f32]) -> Self {
+        let numbers = if numbers.is_empty() { otherwise } else { numbers };
+        Self::apart(numbers, numbers.len().div_ceil(math::GROUP), math::GROUP)
+    }
+
+    /// So many lines, a line every `step` numbers.
+    pub fn apart(numbers: &[f32], count: usize, step: usize) -> Self {
+        let first = numbers.as_ptr();
+        Self { next: first, last: first.wrapping_add(count.saturating_sub(1) * step), step }
     }
 }
 
@@ -125,10 +144,14 @@ pub unsafe fn run(level: Level, rows: usize, vectors: usize, tile: &Tile) {
 macro_rules! x86 {
     ($name:ident, $features:literal, $vector:ident, $lanes:literal, $zero:ident, $splat:ident, $load:ident, $store:ident, $fma:ident, $mul:ident) => {
         mod $name {
-            use super::Tile;
+            use super::{Ahead, Lines, Tile};
             use std::arch::x86_64::*;
 
             const UNROLL: usize = 4;
+            /// Kinds of [`Ahead`].
+            const NOTHING: u8 = 0;
+            const OUTPUT: u8 = 1;
+            const ALL: u8 = 2;
 
             /// One inner index: a row of b times every element of a column of a.
             macro_rules! step {
@@ -151,33 +174,64 @@ macro_rules! x86 {
             /// As [`super::run`].
             #[target_feature(enable = $features)]
             pub unsafe fn tile<const R: usize, const V: usize, const BY_ROWS: bool>(t: &Tile) {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    match t.ahead {
+                        Ahead::Nothing => tiles::<R, V, BY_ROWS, NOTHING>(t, None),
+                        Ahead::All { left, right } if !BY_ROWS => tiles::<R, V, false, ALL>(t, Some((left, right))),
+                        Ahead::Output | Ahead::All { .. } => tiles::<R, V, BY_ROWS, OUTPUT>(t, None),
+                    }
+                }
+            }
+
+            /// Asks for a line and moves on to the next, or stays at the last.
+            #[inline]
+            fn fetch(lines: &mut Lines) {
+                // SAFETY: a hint, which touches nothing wherever it points.
+                unsafe { _mm_prefetch::<_MM_HINT_T1>(lines.next.cast()) };
+                let next = lines.next.wrapping_add(lines.step);
+                lines.next = if next > lines.last { lines.last } else { next };
+            }
+
+            /// # Safety
+            /// As [`super::run`].
+            #[target_feature(enable = $features)]
+            unsafe fn tiles<const R: usize, const V: usize, const BY_ROWS: bool, const AHEAD: u8>(
+                t: &Tile,
+                mut ahead: Option<(Lines, Lines)>,
+            ) {
                 // SAFETY: the caller vouches for all addresses; every one below is one the tile names.
                 unsafe {
-                    for at in (0..t.ahead.len).step_by(16) {
-                        _mm_prefetch::<_MM_HINT_T1>(t.ahead.first.add(at).cast());
-                    }
                     let (mut first_a, mut out, mut start) = (t.a, t.out, t.start);
+                    let a_step = if BY_ROWS { 1 } else { t.a_inner };
+                    let (steps, left) = (t.inner / UNROLL, t.inner % UNROLL);
                     for _ in 0..t.count {
-                        if t.ahead.out {
+                        let mut sums: [[$vector; V]; R] = [[$zero(); V]; R];
+                        let (mut a, mut b) = (first_a, t.b);
+                        // Four inner indices at a time, for fewer instructions beside the arithmetic: a core is often shared.
+                        let mut advance = |steps: usize| {
+                            for _ in 0..steps {
+                                if let (ALL, Some((left, right))) = (AHEAD, &mut ahead) {
+                                    fetch(left);
+                                    fetch(right);
+                                }
+                                for u in 0..UNROLL {
+                                    step!(a.add(u * a_step), b.add(u * t.b_inner), sums, t, R, V, BY_ROWS);
+                                }
+                                a = a.add(UNROLL * a_step);
+                                b = b.add(UNROLL * t.b_inner);
+                            }
+                        };
+                        let share = if AHEAD == NOTHING { 0 } else { steps / R };
+                        if AHEAD != NOTHING {
                             for r in 0..R {
                                 for v in 0..V {
                                     _mm_prefetch::<_MM_HINT_T0>(out.add(r * t.out_row + v * $lanes).cast());
                                 }
+                                advance(share);
                             }
                         }
-                        let mut sums: [[$vector; V]; R] = [[$zero(); V]; R];
-                        let (mut a, mut b) = (first_a, t.b);
-                        let a_step = if BY_ROWS { 1 } else { t.a_inner };
-                        // Four inner indices at a time, for fewer instructions beside the arithmetic: a core is often shared.
-                        let mut left = t.inner;
-                        while left >= UNROLL {
-                            for u in 0..UNROLL {
-                                step!(a.add(u * a_step), b.add(u * t.b_inner), sums, t, R, V, BY_ROWS);
-                            }
-                            a = a.add(UNROLL * a_step);
-                            b = b.add(UNROLL * t.b_inner);
-                            left -= UNROLL;
-                        }
+                        advance(steps - share * R);
                         for _ in 0..left {
                             step!(a, b, sums, t, R, V, BY_ROWS);
                             a = a.add(a_step);

@@ -52,7 +52,7 @@ pub fn multiply_tall(out: &mut [f32], out_stride: usize, a: &Tall, (first, end):
                 // SAFETY: rows of the output and of the copy, checked above.
                 unsafe {
                     let left = (at[from..].as_ptr(), 1, size);
-                    job.tile((row + from, height, tiles), (0, a.inner), (column, vectors), left, Ahead::NOTHING);
+                    job.tile((row + from, height, tiles), (0, a.inner), (column, vectors), left, Ahead::Nothing);
                 }
             }
             row += count;

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::super::amx::{self, Split};
-use super::super::kernel::{self, Ahead, Tile, WIDEST, most_rows};
+use super::super::kernel::{self, Ahead, Lines, Tile, WIDEST, most_rows};
 use super::super::math;
 use super::super::pool;
 use super::super::scratch;
@@ -161,13 +161,23 @@ impl Job<'_> {
         // SAFETY (all blocks below): rows and panels are inside the output, inner blocks inside the inner size.
         if self.copies(a) {
             let mut copy = scratch::take((end - first) * LONG_INNER_BLOCK.min(a.cols));
-            for span in inner_blocks() {
+            let spans: Vec<_> = inner_blocks().collect();
+            let panels: Vec<_> = panels.collect();
+            for (i, &span) in spans.iter().enumerate() {
                 copy_left(a, (first, end), span, &mut copy);
-                // What comes next of the right matrix is fetched meanwhile: it is too large to be near.
-                let mut coming = panels.clone().peekable();
-                while let Some(panel) = coming.next() {
-                    let next = coming.peek().map_or(&[][..], |&panel| self.b.piece(panel, span));
-                    unsafe { self.tiles((first, end), span, panel, Left::Copied { copy: &copy, next }) };
+                // What comes next of both matrices is fetched meanwhile: they are too large to be near.
+                let next_span = spans.get(i + 1).copied();
+                let parts =
+                    next_span.map(|next| cuts(next.1 - next.0, panels.len()).map(move |(from, to)| (next.0 + from, next.0 + to)));
+                let mut parts = parts.into_iter().flatten();
+                for (j, &panel) in panels.iter().enumerate() {
+                    let right = match (panels.get(j + 1), next_span) {
+                        (Some(&panel), _) => self.b.piece(panel, span),
+                        (None, Some(next)) => self.b.piece(panels[0], next),
+                        (None, None) => &[],
+                    };
+                    let left = parts.next().filter(|_| a.row_stride == 1).map(|(from, to)| a.rows(first, end).cols(from, to));
+                    unsafe { self.tiles((first, end), span, panel, Left::Copied { copy: &copy, left, right }) };
                 }
             }
             return;
@@ -208,20 +218,25 @@ impl Job<'_> {
                 for (from, height, tiles) in heights(count, most) {
                     // SAFETY: the caller's promise; the tiles' rows begin `from` rows after the first.
                     let left = (at[from * row..].as_ptr(), row, inner);
-                    unsafe { self.tile((rows.0 + from, height, tiles), span, (column, vectors), left, Ahead::NOTHING) };
+                    unsafe { self.tile((rows.0 + from, height, tiles), span, (column, vectors), left, Ahead::Output) };
                 }
             }
-            Left::Copied { copy, next } => {
+            Left::Copied { copy, left, right } => {
                 let groups = count.div_ceil(COPIED_ROWS);
-                let mut shares = next.chunks(next.len().div_ceil(groups).max(1));
+                let mut shares = right.chunks(right.len().div_ceil(groups).max(1));
                 for from in (0..count).step_by(COPIED_ROWS) {
                     let size = COPIED_ROWS.min(count - from);
-                    let ahead = Ahead::of(shares.next().unwrap_or_default());
+                    let left = match left {
+                        Some(next) => Lines::apart(&next.data[from..], next.cols, next.col_stride),
+                        None => Lines::of(&[], &copy[..1]),
+                    };
+                    let mut ahead = Ahead::All { left, right: Lines::of(shares.next().unwrap_or_default(), &copy[..1]) };
                     for (part, height, tiles) in heights(size, most) {
                         let at = copy[from * (span.1 - span.0) + part..].as_ptr();
                         let place = (rows.0 + from + part, height, tiles);
                         // SAFETY: the caller's promise; `copy_left` has laid these rows side by side.
                         unsafe { self.tile(place, span, (column, vectors), (at, 1, size), ahead) };
+                        ahead = Ahead::Output;
                     }
                 }
             }
@@ -313,6 +328,6 @@ fn copy_left(a: View, (first, end): (usize, usize), span: (usize, usize), copy: 
 enum Left<'a> {
     /// Where it lies, with the steps of a row and of the inner index.
     There { at: &'a [f32], row: usize, inner: usize },
-    /// As [`copy_left`] made it, and the piece of the right matrix that comes after this one.
-    Copied { copy: &'a [f32], next: &'a [f32] },
+    /// As [`copy_left`] made it, and the pieces of both matrices that come after this one; the left one if its columns are contiguous.
+    Copied { copy: &'a [f32], left: Option<View<'a>>, right: &'a [f32] },
 }
