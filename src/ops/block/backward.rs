@@ -22,7 +22,7 @@ const GROUPS: usize = 4;
 /// Numbers of a gradient that one task adds up.
 const SUMMED: usize = 1 << 13;
 
-/// The gradients of the weights, added to.
+/// The gradients of the weights, added to; those of matrices are written instead if they are fresh.
 pub struct Totals<'a> {
     pub attention_norm: &'a mut [f32],
     pub qkv: &'a mut [f32],
@@ -30,6 +30,7 @@ pub struct Totals<'a> {
     pub mlp_norm: &'a mut [f32],
     pub gate_up: &'a mut [f32],
     pub down: &'a mut [f32],
+    pub fresh: bool,
 }
 
 impl<'a> Totals<'a> {
@@ -38,8 +39,8 @@ impl<'a> Totals<'a> {
         [d, 3 * d * d, d * d, d, 2 * f * d, d * f]
     }
 
-    /// All of them one after another in one slice.
-    fn inside(all: &'a mut [f32], sizes: Sizes) -> Self {
+    /// All of them one after another in one slice, which holds anything if they are fresh.
+    fn inside(all: &'a mut [f32], sizes: Sizes, fresh: bool) -> Self {
         let mut rest = all;
         let mut next = |len: usize| {
             let (part, after) = std::mem::take(&mut rest).split_at_mut(len);
@@ -47,7 +48,11 @@ impl<'a> Totals<'a> {
             part
         };
         let [a, b, c, d, e, f] = Self::lengths(sizes).map(&mut next);
-        Self { attention_norm: a, qkv: b, attention_out: c, mlp_norm: d, gate_up: e, down: f }
+        if fresh {
+            a.fill(0.0);
+            d.fill(0.0);
+        }
+        Self { attention_norm: a, qkv: b, attention_out: c, mlp_norm: d, gate_up: e, down: f, fresh }
     }
 
     fn each(self) -> [&'a mut [f32]; 6] {
@@ -122,9 +127,8 @@ impl Job<'_> {
         // Lent to the tasks by this thread: a buffer goes back to the thread that drops it.
         let mut sums: Vec<scratch::Buffer> = tasks.iter().map(|_| scratch::take(len)).collect();
         let group = |(parts, own): (Vec<Part>, &mut scratch::Buffer)| {
-            own.fill(0.0);
-            for part in parts {
-                self.backward_unit(part, Totals::inside(own, sizes));
+            for (i, part) in parts.into_iter().enumerate() {
+                self.backward_unit(part, Totals::inside(own, sizes, i == 0));
             }
         };
         pool::each(tasks.into_iter().zip(&mut sums).collect(), group);
@@ -147,18 +151,19 @@ impl Job<'_> {
         let (d, f, t) = (self.sizes.width, self.sizes.inner, self.layout.seq_len);
         let rows = part.x.len() / d;
         let one = Workers::One;
+        let (scale, start) = (self.shape.branch_scale, if totals.fresh { Start::Nothing } else { Start::Out });
         let mut normed = scratch::take(rows * d);
         {
             let mut active = scratch::take(rows * f);
             self.through_down(part.dy, part.gate_up, &mut active, one);
-            weight_gradient(rows, part.dy, &active, totals.down, self.shape.branch_scale, one);
+            weight_gradient(rows, part.dy, &active, (totals.down, start), scale, one);
         }
         let mut dmixed = scratch::take(rows * d);
         let dgate_up = &*part.gate_up;
         math::rms_norm_again(part.middle, self.gains[1], part.inverse[1], &mut normed);
-        weight_gradient(rows, dgate_up, &normed, totals.gate_up, 1.0, one);
+        weight_gradient(rows, dgate_up, &normed, (totals.gate_up, start), 1.0, one);
         self.through_gate_up(dgate_up, part.middle, part.inverse[1], part.dy, totals.mlp_norm, one);
-        weight_gradient(rows, part.dy, part.mixed, totals.attention_out, self.shape.branch_scale, one);
+        weight_gradient(rows, part.dy, part.mixed, (totals.attention_out, start), scale, one);
         self.through_attention_out(part.dy, &mut dmixed, one);
         let mut dqkv = scratch::take(rows * 3 * d);
         let timed = span(Timed::AttentionBackward);
@@ -178,7 +183,7 @@ impl Job<'_> {
         attention::turn(&mut dqkv, &self.shape.rope, self.layout, -1.0);
         drop(timed);
         math::rms_norm_again(part.x, self.gains[0], part.inverse[0], &mut normed);
-        weight_gradient(rows, &dqkv, &normed, totals.qkv, 1.0, one);
+        weight_gradient(rows, &dqkv, &normed, (totals.qkv, start), 1.0, one);
         self.through_qkv(&dqkv, part.x, part.inverse[0], part.dy, totals.attention_norm, one);
         math::add_scaled(part.dx, part.dy, 1.0);
     }
@@ -186,14 +191,14 @@ impl Job<'_> {
     fn backward_in_phases(&self, x: &[f32], mut saved: Saved, (dy, dx): (&mut [f32], &mut [f32]), totals: Totals) {
         let (n, d, f) = (self.sizes.rows, self.sizes.width, self.sizes.inner);
         let (rows, workers) = (self.sizes.piece_rows(), self.sizes.piece_workers());
-        let scale = self.shape.branch_scale;
+        let (scale, start) = (self.shape.branch_scale, if totals.fresh { Start::Nothing } else { Start::Out });
         let all = |outer: usize, inner: usize| Workers::for_work(n * outer * inner);
         let mut normed = scratch::take(n * d);
         {
             let mut active = scratch::take(n * f);
             let pieces = active.chunks_mut(rows * f).zip(saved.gate_up.chunks_mut(rows * 2 * f)).zip(dy.chunks(rows * d));
             pool::each(pieces.collect(), |((active, gate_up), dy)| self.through_down(dy, gate_up, active, workers));
-            weight_gradient(n, dy, &active, totals.down, scale, all(d, f));
+            weight_gradient(n, dy, &active, (totals.down, start), scale, all(d, f));
         }
         let mut dmixed = scratch::take(n * d);
         let mut gains = scratch::zeros(n.div_ceil(rows) * d);
@@ -209,8 +214,8 @@ impl Job<'_> {
             });
         }
         add_in_order(totals.mlp_norm, &gains);
-        weight_gradient(n, &saved.gate_up, &normed, totals.gate_up, 1.0, all(2 * f, d));
-        weight_gradient(n, dy, &saved.mixed, totals.attention_out, scale, all(d, d));
+        weight_gradient(n, &saved.gate_up, &normed, (totals.gate_up, start), 1.0, all(2 * f, d));
+        weight_gradient(n, dy, &saved.mixed, (totals.attention_out, start), scale, all(d, d));
         let mut dqkv = scratch::take(n * 3 * d);
         let timed = span(Timed::AttentionBackward);
         attention::backward(&saved.qkv, &saved.mixed, &dmixed, &saved.softmax, self.layout, &mut dqkv);
@@ -228,7 +233,7 @@ impl Job<'_> {
             math::add_scaled(dx, dy, 1.0);
         });
         add_in_order(totals.attention_norm, &gains);
-        weight_gradient(n, &dqkv, &normed, totals.qkv, 1.0, all(3 * d, d));
+        weight_gradient(n, &dqkv, &normed, (totals.qkv, start), 1.0, all(3 * d, d));
     }
 
     /// From the output's gradient to that of (gate, up), in its place; `active` becomes silu(gate) * up.
@@ -277,13 +282,13 @@ impl Job<'_> {
     }
 }
 
-/// total (outer, inner) += factor * dy^T x, for dy (rows, outer) and x (rows, inner).
-fn weight_gradient(rows: usize, dy: &[f32], x: &[f32], total: &mut [f32], factor: f32, workers: Workers) {
+/// total (outer, inner) = start + factor * dy^T x, for dy (rows, outer) and x (rows, inner).
+fn weight_gradient(rows: usize, dy: &[f32], x: &[f32], (total, start): (&mut [f32], Start), factor: f32, workers: Workers) {
     let _timed = span(Timed::WeightGradients);
     let (outer, inner) = (dy.len() / rows, x.len() / rows);
     assert_eq!(total.len(), outer * inner, "weight_gradient: sizes agree");
     let x = Packed::new(View::new(x, rows, inner), workers);
-    multiply(total, inner, Start::Out, View::new(dy, rows, outer).t(), &x, factor, workers);
+    multiply(total, inner, start, View::new(dy, rows, outer).t(), &x, factor, workers);
 }
 
 /// total += each of the parts, which are as long as it and lie one after another.

@@ -94,6 +94,7 @@ impl TransformerBlock for Cpu {
                         mlp_norm: next(),
                         gate_up: next(),
                         down: next(),
+                        fresh: false,
                     };
                     backward::run(as_slice(&x), &weights, packs.as_deref(), &shape, sizes, saved, (&mut dy, &mut dx), totals);
                 }

@@ -4,7 +4,7 @@
 use super::super::attention::cpu as attention;
 use super::super::attention::heads;
 use super::super::cpu::clock::{Part as Timed, span};
-use super::super::cpu::gemm::{Start, View, Workers, multiply};
+use super::super::cpu::gemm::{self, Start, View, Workers, multiply};
 use super::super::cpu::scratch::{self, Buffer};
 use super::super::cpu::shared::Shared;
 use super::super::cpu::{math, pool};
@@ -12,6 +12,7 @@ use super::cpu::Sizes;
 use super::job::{Job, Packs, Pass};
 use super::{BlockShape, BlockWeights};
 use dfdx::prelude::*;
+use std::mem::MaybeUninit;
 
 /// What backward needs: R rows of each.
 pub struct Saved {
@@ -37,7 +38,7 @@ struct Part<'a> {
     middle: &'a mut [f32],
     gate_up: &'a mut [f32],
     inverse: [&'a mut [f32]; 2],
-    out: &'a mut [f32],
+    out: &'a mut [MaybeUninit<f32>],
 }
 
 pub fn run(
@@ -57,7 +58,8 @@ pub fn run(
         gate_up: scratch::take(rows * 2 * f),
         inverse: [scratch::take(rows), scratch::take(rows)],
     };
-    let mut out = vec![0.0; rows * d];
+    let mut out = Vec::with_capacity(rows * d);
+    let fresh = &mut out.spare_capacity_mut()[..rows * d];
     let unit = sizes.unit_rows();
     let heads = shape.heads.heads;
     let units = rows.div_ceil(unit);
@@ -68,7 +70,7 @@ pub fn run(
             .chunks_mut(unit * 3 * d)
             .zip(saved.softmax.chunks_mut(unit * heads::SAVED * heads))
             .zip(saved.mixed.chunks_mut(unit * d).zip(saved.middle.chunks_mut(unit * d)))
-            .zip(saved.gate_up.chunks_mut(unit * 2 * f).zip(out.chunks_mut(unit * d)))
+            .zip(saved.gate_up.chunks_mut(unit * 2 * f).zip(fresh.chunks_mut(unit * d)))
             .zip(first.chunks_mut(unit).zip(second.chunks_mut(unit)))
             .map(|((((qkv, softmax), (mixed, middle)), (gate_up, out)), (first, second))| Part {
                 qkv,
@@ -82,8 +84,10 @@ pub fn run(
             .collect();
         pool::each(parts.into_iter().zip(x.chunks(unit * d)).collect(), |(part, x)| job.forward_unit(x, part));
     } else {
-        job.forward_in_phases(x, &mut saved, &mut out);
+        job.forward_in_phases(x, &mut saved, fresh);
     }
+    // SAFETY: the units, or the pieces, are all rows, and `finish` has written each.
+    unsafe { out.set_len(rows * d) };
     (out, saved)
 }
 
@@ -106,7 +110,7 @@ impl Job<'_> {
     }
 
     /// All sequences step by step, each step on all threads: for few and long sequences.
-    fn forward_in_phases(&self, x: &[f32], saved: &mut Saved, out: &mut [f32]) {
+    fn forward_in_phases(&self, x: &[f32], saved: &mut Saved, out: &mut [MaybeUninit<f32>]) {
         let (d, f) = (self.sizes.width, self.sizes.inner);
         let (rows, workers) = (self.sizes.piece_rows(), self.sizes.piece_workers());
         let [first, second] = &mut saved.inverse;
@@ -139,7 +143,7 @@ impl Job<'_> {
         multiply(qkv, 3 * d, Start::Nothing, normed, &self.right.qkv, 1.0, workers);
     }
 
-    /// From what the heads gave to the output of the block.
+    /// From what the heads gave to the output of the block, all of which is written.
     #[allow(clippy::too_many_arguments, reason = "parts of one row, borrowed apart")]
     fn finish(
         &self,
@@ -148,7 +152,7 @@ impl Job<'_> {
         middle: &mut [f32],
         gate_up: &mut [f32],
         inverse: &mut [f32],
-        out: &mut [f32],
+        out: &mut [MaybeUninit<f32>],
         workers: Workers,
     ) {
         let _timed = span(Timed::Mlp);
@@ -160,6 +164,6 @@ impl Job<'_> {
         multiply(gate_up, 2 * f, Start::Nothing, View::new(&normed, rows, d), &self.right.gate_up, 1.0, workers);
         let mut active = scratch::take(rows * f);
         math::swiglu_rows(gate_up, &mut active, f);
-        multiply(out, d, Start::Other(middle), View::new(&active, rows, f), &self.right.down, scale, workers);
+        gemm::write(out, Some(middle), View::new(&active, rows, f), &self.right.down, scale, workers);
     }
 }

@@ -12,6 +12,7 @@ mod view;
 use super::pool;
 use super::shared::Shared;
 pub use packed::Packed;
+use std::mem::MaybeUninit;
 pub use tall::{Tall, multiply_tall};
 use tiles::all_tiles;
 pub use view::View;
@@ -84,16 +85,24 @@ pub unsafe fn multiply_shared(out: Shared, at: usize, out_stride: usize, add: bo
 pub fn product(a: View, b: &Packed, factor: f32, workers: Workers) -> Vec<f32> {
     let len = a.rows * b.cols;
     let mut out: Vec<f32> = Vec::with_capacity(len);
-    if len > 0 {
-        check(a, b);
-        // SAFETY: `check` bounds the views; the new buffer has room for a.rows rows of b.cols numbers and overlaps nothing. Tiles
-        // do not read an output they do not start from, and together write every element.
-        unsafe {
-            all_tiles(out.as_mut_ptr(), b.cols, std::ptr::null(), a, b, factor, workers);
-            out.set_len(len);
-        }
-    }
+    write(&mut out.spare_capacity_mut()[..len], None, a, b, factor, workers);
+    // SAFETY: `write` has written all of them.
+    unsafe { out.set_len(len) };
     out
+}
+
+/// Writes a b * factor, added to `start` if there is one, to every element of memory that may hold nothing yet.
+pub fn write(out: &mut [MaybeUninit<f32>], start: Option<&[f32]>, a: View, b: &Packed, factor: f32, workers: Workers) {
+    assert_eq!(out.len(), a.rows * b.cols, "matmul: the output is a whole matrix");
+    assert!(start.is_none_or(|start| start.len() == out.len()), "matmul: what is added to is one too");
+    if out.is_empty() {
+        return;
+    }
+    check(a, b);
+    let start = start.map_or(std::ptr::null(), <[f32]>::as_ptr);
+    // SAFETY: `check` bounds the views; the output has room for a.rows rows of b.cols numbers and overlaps nothing, because it is borrowed
+    // for writing. Tiles do not read an output they do not start from, and together write every element.
+    unsafe { all_tiles(out.as_mut_ptr().cast(), b.cols, start, a, b, factor, workers) }
 }
 
 fn check(a: View, b: &Packed) {
