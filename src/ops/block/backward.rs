@@ -7,7 +7,7 @@
 use super::super::attention::cpu as attention;
 use super::super::attention::heads;
 use super::super::cpu::clock::{Part as Timed, span};
-use super::super::cpu::gemm::{Packed, Start, View, Workers, multiply};
+use super::super::cpu::gemm::{Packed, Start, Then, View, Workers, multiply, multiply_then};
 use super::super::cpu::scratch;
 use super::super::cpu::shared::Shared;
 use super::super::cpu::{math, pool, rows};
@@ -127,8 +127,12 @@ impl Job<'_> {
         // Lent to the tasks by this thread: a buffer goes back to the thread that drops it.
         let mut sums: Vec<scratch::Buffer> = tasks.iter().map(|_| scratch::take(len)).collect();
         let group = |(parts, own): (Vec<Part>, &mut scratch::Buffer)| {
-            for (i, part) in parts.into_iter().enumerate() {
-                self.backward_unit(part, Totals::inside(own, sizes, i == 0));
+            let mut parts = parts.into_iter().peekable();
+            let mut fresh = true;
+            while let Some(part) = parts.next() {
+                let then = parts.peek().map_or([&[][..]; 2], |next| halves(next.gate_up));
+                self.backward_unit(part, Totals::inside(own, sizes, fresh), then);
+                fresh = false;
             }
         };
         pool::each(tasks.into_iter().zip(&mut sums).collect(), group);
@@ -146,8 +150,8 @@ impl Job<'_> {
         });
     }
 
-    /// Some whole sequences from end to beginning, on this thread.
-    fn backward_unit(&self, part: Part, totals: Totals) {
+    /// Some whole sequences from end to beginning, on this thread; what it reads `then` is fetched at the end.
+    fn backward_unit(&self, part: Part, totals: Totals, then: Then) {
         let (d, f, t) = (self.sizes.width, self.sizes.inner, self.layout.seq_len);
         let rows = part.x.len() / d;
         let one = Workers::One;
@@ -156,14 +160,14 @@ impl Job<'_> {
         {
             let mut active = scratch::take(rows * f);
             self.through_down(part.dy, part.gate_up, &mut active, one);
-            weight_gradient(rows, part.dy, &active, (totals.down, start), scale, one);
+            weight_gradient(rows, part.dy, &active, (totals.down, start), scale, one, [part.middle, part.mixed]);
         }
         let mut dmixed = scratch::take(rows * d);
         let dgate_up = &*part.gate_up;
         math::rms_norm_again(part.middle, self.gains[1], part.inverse[1], &mut normed);
-        weight_gradient(rows, dgate_up, &normed, (totals.gate_up, start), 1.0, one);
+        weight_gradient(rows, dgate_up, &normed, (totals.gate_up, start), 1.0, one, halves(part.qkv));
         self.through_gate_up(dgate_up, part.middle, part.inverse[1], part.dy, totals.mlp_norm, one);
-        weight_gradient(rows, part.dy, part.mixed, (totals.attention_out, start), scale, one);
+        weight_gradient(rows, part.dy, part.mixed, (totals.attention_out, start), scale, one, halves(part.x));
         self.through_attention_out(part.dy, &mut dmixed, one);
         let mut dqkv = scratch::take(rows * 3 * d);
         let timed = span(Timed::AttentionBackward);
@@ -183,7 +187,7 @@ impl Job<'_> {
         attention::turn(&mut dqkv, &self.shape.rope, self.layout, -1.0);
         drop(timed);
         math::rms_norm_again(part.x, self.gains[0], part.inverse[0], &mut normed);
-        weight_gradient(rows, &dqkv, &normed, (totals.qkv, start), 1.0, one);
+        weight_gradient(rows, &dqkv, &normed, (totals.qkv, start), 1.0, one, then);
         self.through_qkv(&dqkv, part.x, part.inverse[0], part.dy, totals.attention_norm, one);
         math::add_scaled(part.dx, part.dy, 1.0);
     }
@@ -198,7 +202,7 @@ impl Job<'_> {
             let mut active = scratch::take(n * f);
             let pieces = active.chunks_mut(rows * f).zip(saved.gate_up.chunks_mut(rows * 2 * f)).zip(dy.chunks(rows * d));
             pool::each(pieces.collect(), |((active, gate_up), dy)| self.through_down(dy, gate_up, active, workers));
-            weight_gradient(n, dy, &active, (totals.down, start), scale, all(d, f));
+            weight_gradient(n, dy, &active, (totals.down, start), scale, all(d, f), [&[]; 2]);
         }
         let mut dmixed = scratch::take(n * d);
         let mut gains = scratch::zeros(n.div_ceil(rows) * d);
@@ -214,8 +218,8 @@ impl Job<'_> {
             });
         }
         add_in_order(totals.mlp_norm, &gains);
-        weight_gradient(n, &saved.gate_up, &normed, (totals.gate_up, start), 1.0, all(2 * f, d));
-        weight_gradient(n, dy, &saved.mixed, (totals.attention_out, start), scale, all(d, d));
+        weight_gradient(n, &saved.gate_up, &normed, (totals.gate_up, start), 1.0, all(2 * f, d), [&[]; 2]);
+        weight_gradient(n, dy, &saved.mixed, (totals.attention_out, start), scale, all(d, d), [&[]; 2]);
         let mut dqkv = scratch::take(n * 3 * d);
         let timed = span(Timed::AttentionBackward);
         attention::backward(&saved.qkv, &saved.mixed, &dmixed, &saved.softmax, self.layout, &mut dqkv);
@@ -233,7 +237,7 @@ impl Job<'_> {
             math::add_scaled(dx, dy, 1.0);
         });
         add_in_order(totals.attention_norm, &gains);
-        weight_gradient(n, &dqkv, &normed, (totals.qkv, start), 1.0, all(3 * d, d));
+        weight_gradient(n, &dqkv, &normed, (totals.qkv, start), 1.0, all(3 * d, d), [&[]; 2]);
     }
 
     /// From the output's gradient to that of (gate, up), in its place; `active` becomes silu(gate) * up.
@@ -282,13 +286,27 @@ impl Job<'_> {
     }
 }
 
-/// total (outer, inner) = start + factor * dy^T x, for dy (rows, outer) and x (rows, inner).
-fn weight_gradient(rows: usize, dy: &[f32], x: &[f32], (total, start): (&mut [f32], Start), factor: f32, workers: Workers) {
+/// total (outer, inner) = start + factor * dy^T x, for dy (rows, outer) and x (rows, inner). `then` is what is read next of what forward
+/// saved: far away by now, it comes while the product is computed.
+fn weight_gradient(
+    rows: usize,
+    dy: &[f32],
+    x: &[f32],
+    (total, start): (&mut [f32], Start),
+    factor: f32,
+    workers: Workers,
+    then: Then,
+) {
     let _timed = span(Timed::WeightGradients);
     let (outer, inner) = (dy.len() / rows, x.len() / rows);
     assert_eq!(total.len(), outer * inner, "weight_gradient: sizes agree");
     let x = Packed::new(View::new(x, rows, inner), workers);
-    multiply(total, inner, start, View::new(dy, rows, outer).t(), &x, factor, workers);
+    multiply_then(total, inner, start, View::new(dy, rows, outer).t(), &x, factor, workers, then);
+}
+
+fn halves(numbers: &[f32]) -> Then<'_> {
+    let (one, other) = numbers.split_at(numbers.len() / 2);
+    [one, other]
 }
 
 /// total += each of the parts, which are as long as it and lie one after another.

@@ -14,7 +14,8 @@ use super::shared::Shared;
 pub use packed::Packed;
 use std::mem::MaybeUninit;
 pub use tall::{Tall, multiply_tall};
-use tiles::all_tiles;
+pub use tiles::Then;
+use tiles::{Target, all_tiles};
 pub use view::View;
 
 /// What a product is added to.
@@ -45,6 +46,22 @@ impl Workers {
 const PARALLEL_FROM: usize = 1 << 18;
 /// out = start + factor * a b, rows of `out` being `out_stride` apart.
 pub fn multiply(out: &mut [f32], out_stride: usize, start: Start, a: View, b: &Packed, factor: f32, workers: Workers) {
+    multiply_then(out, out_stride, start, a, b, factor, workers, [&[]; 2]);
+}
+
+/// [`multiply`], with a hint at what this thread needs next: fetched meanwhile if one thread multiplies a left matrix whose columns are
+/// contiguous.
+#[allow(clippy::too_many_arguments, reason = "a product and a hint")]
+pub fn multiply_then(
+    out: &mut [f32],
+    out_stride: usize,
+    start: Start,
+    a: View,
+    b: &Packed,
+    factor: f32,
+    workers: Workers,
+    then: Then,
+) {
     if a.rows == 0 || b.cols == 0 {
         return;
     }
@@ -60,7 +77,7 @@ pub fn multiply(out: &mut [f32], out_stride: usize, start: Start, a: View, b: &P
         Start::Other(other) => other.as_ptr(),
     };
     // SAFETY: the assertions above bound every address; `out` is borrowed for writing, so that nothing else touches it.
-    unsafe { all_tiles(out.as_mut_ptr(), out_stride, started, a, b, factor, workers) }
+    unsafe { all_tiles(Target { out: out.as_mut_ptr(), stride: out_stride, start: started }, a, b, factor, workers, then) }
 }
 
 /// [`multiply`] on this thread into columns of an output that other threads write too; `at` is its first element.
@@ -77,7 +94,8 @@ pub unsafe fn multiply_shared(out: Shared, at: usize, out_stride: usize, add: bo
     // SAFETY: the assertions above bound every address; the caller keeps others away.
     unsafe {
         let out = out.pointer().add(at);
-        all_tiles(out, out_stride, if add { out } else { std::ptr::null() }, a, b, factor, Workers::One);
+        let start = if add { out } else { std::ptr::null_mut() };
+        all_tiles(Target { out, stride: out_stride, start }, a, b, factor, Workers::One, [&[]; 2]);
     }
 }
 
@@ -102,7 +120,7 @@ pub fn write(out: &mut [MaybeUninit<f32>], start: Option<&[f32]>, a: View, b: &P
     let start = start.map_or(std::ptr::null(), <[f32]>::as_ptr);
     // SAFETY: `check` bounds the views; the output has room for a.rows rows of b.cols numbers and overlaps nothing, because it is borrowed
     // for writing. Tiles do not read an output they do not start from, and together write every element.
-    unsafe { all_tiles(out.as_mut_ptr().cast(), b.cols, start, a, b, factor, workers) }
+    unsafe { all_tiles(Target { out: out.as_mut_ptr().cast(), stride: b.cols, start }, a, b, factor, workers, [&[]; 2]) }
 }
 
 fn check(a: View, b: &Packed) {

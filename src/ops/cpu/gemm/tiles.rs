@@ -41,10 +41,22 @@ impl Pointer {
     }
 }
 
+/// What this thread needs after a product: two at a time are fetched.
+pub type Then<'a> = [&'a [f32]; 2];
+
+/// Where a product goes: rows `stride` apart, and what it is added to, at the same places; null: nothing.
+#[derive(Clone, Copy)]
+pub struct Target {
+    pub out: *mut f32,
+    pub stride: usize,
+    pub start: *const f32,
+}
+
 /// # Safety
-/// The left matrix ends inside its slice and its inner size is that of `b`; `out` has room for a.rows rows of b.cols numbers,
-/// `out_stride` apart, and so has `start` unless it is null; nothing else touches `out` meanwhile.
-pub unsafe fn all_tiles(out: *mut f32, out_stride: usize, start: *const f32, a: View, b: &Packed, factor: f32, workers: Workers) {
+/// The left matrix ends inside its slice and its inner size is that of `b`; the target has room for a.rows rows of b.cols numbers, and so
+/// has its start unless it is null; nothing else touches it meanwhile.
+pub unsafe fn all_tiles(target: Target, a: View, b: &Packed, factor: f32, workers: Workers, then: Then) {
+    let Target { out, stride: out_stride, start } = target;
     if let Numbers::Split(split) = &b.numbers {
         let target = amx::Target { out, start, stride: out_stride, factor };
         // SAFETY: the caller's promise.
@@ -56,9 +68,11 @@ pub unsafe fn all_tiles(out: *mut f32, out_stride: usize, start: *const f32, a: 
     let job = Job { out: Pointer(out), out_stride, start: Pointer(start.cast_mut()), b, factor };
     let threads = pool::threads();
     if workers == Workers::One || threads == 1 {
-        for (first, end) in cuts(a.rows, a.rows.div_ceil(most)) {
+        let blocks = a.rows.div_ceil(most);
+        let mut shares = then.map(|then| shares(then, blocks));
+        for (first, end) in cuts(a.rows, blocks) {
             // SAFETY: the caller's promise; rows and panels lie inside the output.
-            unsafe { job.block(a, (first, end), panels.clone()) };
+            unsafe { job.block(a, (first, end), panels.clone(), shares.each_mut().map(next_share)) };
         }
         return;
     }
@@ -69,7 +83,7 @@ pub unsafe fn all_tiles(out: *mut f32, out_stride: usize, start: *const f32, a: 
     pool::for_each(rows.len() * columns.len(), |i| {
         let ((first, end), (from, to)) = (rows[i / columns.len()], columns[i % columns.len()]);
         // SAFETY: as above; no two blocks share an element of the output.
-        unsafe { job.block(a, (first, end), panels[from..to].iter().copied()) };
+        unsafe { job.block(a, (first, end), panels[from..to].iter().copied(), [&[]; 2]) };
     });
 }
 
@@ -122,6 +136,15 @@ impl SharedTarget {
     }
 }
 
+/// Numbers in at most so many pieces.
+fn shares(numbers: &[f32], pieces: usize) -> std::slice::Chunks<'_, f32> {
+    numbers.chunks(numbers.len().div_ceil(pieces).max(1))
+}
+
+fn next_share<'a>(shares: &mut std::slice::Chunks<'a, f32>) -> &'a [f32] {
+    shares.next().unwrap_or_default()
+}
+
 /// `0..len` in `pieces` pieces of nearly one size.
 pub fn cuts(len: usize, pieces: usize) -> impl Iterator<Item = (usize, usize)> {
     let pieces = pieces.clamp(1, len.max(1));
@@ -151,11 +174,17 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Rows first..end of the output in the columns of `panels`, from the whole left matrix.
+    /// Rows first..end of the output in the columns of `panels`, from the whole left matrix; `then` is asked for where that costs nothing.
     ///
     /// # Safety
     /// As [`all_tiles`]; rows and panels lie inside the output, and no other thread writes there.
-    unsafe fn block(&self, a: View, (first, end): (usize, usize), panels: impl Iterator<Item = (usize, usize)> + Clone) {
+    unsafe fn block(
+        &self,
+        a: View,
+        (first, end): (usize, usize),
+        panels: impl Iterator<Item = (usize, usize)> + Clone,
+        then: Then,
+    ) {
         let blocks = a.cols.div_ceil(if a.cols < LONG { INNER_BLOCK } else { LONG_INNER_BLOCK });
         let inner_blocks = || cuts(a.cols, blocks);
         // SAFETY (all blocks below): rows and panels are inside the output, inner blocks inside the inner size.
@@ -186,15 +215,19 @@ impl Job<'_> {
             for panel in panels {
                 for span in inner_blocks() {
                     let at = &a.data[first * a.row_stride + span.0..];
-                    unsafe { self.tiles((first, end), span, panel, Left::There { at, row: a.row_stride, inner: 1 }) };
+                    unsafe {
+                        self.tiles((first, end), span, panel, Left::There { at, row: a.row_stride, inner: 1, then: [&[]; 2] })
+                    };
                 }
             }
             return;
         }
+        let mut shares = then.map(|then| shares(then, blocks * panels.clone().count()));
         for span in inner_blocks() {
             let at = &a.data[span.0 * a.col_stride + first..];
             for panel in panels.clone() {
-                unsafe { self.tiles((first, end), span, panel, Left::There { at, row: 1, inner: a.col_stride }) };
+                let then = shares.each_mut().map(next_share);
+                unsafe { self.tiles((first, end), span, panel, Left::There { at, row: 1, inner: a.col_stride, then }) };
             }
         }
     }
@@ -214,23 +247,28 @@ impl Job<'_> {
         let level = self.b.level;
         let (count, most) = (rows.1 - rows.0, most_rows(level, vectors));
         match left {
-            Left::There { at, row, inner } => {
+            Left::There { at, row, inner, then } => {
+                let mut ahead = match then {
+                    [[], []] => Ahead::Output,
+                    [one, other] => Ahead::All { left: Lines::of(one, other), right: Lines::of(other, one) },
+                };
                 for (from, height, tiles) in heights(count, most) {
                     // SAFETY: the caller's promise; the tiles' rows begin `from` rows after the first.
                     let left = (at[from * row..].as_ptr(), row, inner);
-                    unsafe { self.tile((rows.0 + from, height, tiles), span, (column, vectors), left, Ahead::Output) };
+                    unsafe { self.tile((rows.0 + from, height, tiles), span, (column, vectors), left, ahead) };
+                    ahead = Ahead::Output;
                 }
             }
             Left::Copied { copy, left, right } => {
                 let groups = count.div_ceil(COPIED_ROWS);
-                let mut shares = right.chunks(right.len().div_ceil(groups).max(1));
+                let mut shares = shares(right, groups);
                 for from in (0..count).step_by(COPIED_ROWS) {
                     let size = COPIED_ROWS.min(count - from);
                     let left = match left {
                         Some(next) => Lines::apart(&next.data[from..], next.cols, next.col_stride),
                         None => Lines::of(&[], &copy[..1]),
                     };
-                    let mut ahead = Ahead::All { left, right: Lines::of(shares.next().unwrap_or_default(), &copy[..1]) };
+                    let mut ahead = Ahead::All { left, right: Lines::of(next_share(&mut shares), &copy[..1]) };
                     for (part, height, tiles) in heights(size, most) {
                         let at = copy[from * (span.1 - span.0) + part..].as_ptr();
                         let place = (rows.0 + from + part, height, tiles);
@@ -326,8 +364,8 @@ fn copy_left(a: View, (first, end): (usize, usize), span: (usize, usize), copy: 
 /// The left matrix from some row and inner index on.
 #[derive(Clone, Copy)]
 enum Left<'a> {
-    /// Where it lies, with the steps of a row and of the inner index.
-    There { at: &'a [f32], row: usize, inner: usize },
+    /// Where it lies, with the steps of a row and of the inner index, and what else is asked for meanwhile.
+    There { at: &'a [f32], row: usize, inner: usize, then: Then<'a> },
     /// As [`copy_left`] made it, and the pieces of both matrices that come after this one; the left one if its columns are contiguous.
     Copied { copy: &'a [f32], left: Option<View<'a>>, right: &'a [f32] },
 }
