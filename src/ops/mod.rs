@@ -22,6 +22,7 @@ pub mod recompute;
 pub mod residual;
 pub mod rms_norm;
 pub mod rope;
+pub mod units;
 
 use dfdx::prelude::{Cpu, Device, NoneTape, Rank0, Tensor};
 
@@ -43,6 +44,9 @@ pub trait Backend:
     + embedding::Embedding
     + head_loss::HeadLoss
     + adamw::AdamW
+    + units::Units
+    + Send
+    + Sync
 {
     /// The name users write after `device:`.
     const NAME: &'static str;

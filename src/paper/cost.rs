@@ -2,8 +2,10 @@
 // T time, D width, F feed-forward width, L depth, N loops, V vocabulary
 
 use super::config::{ModelConfig, Recompute, RunConfig};
-use super::model::visits_of_a_tape;
+use super::model::{unit, visits_of_a_tape};
 use crate::ops::block::keeps_weights;
+use crate::ops::units::GROUPS;
+use dfdx::prelude::Cpu;
 
 /// Multiplications and additions per token of forward and backward: 6 for each weight it passes through, once per visit, and
 /// attention over half of the sequence, which a causal token sees on average. Norms, softmax, the optimiser are not counted.
@@ -24,12 +26,20 @@ pub fn flops(config: &RunConfig) -> f64 {
     flops_per_token(&config.model, config.seq_len) * (tokens + evaluated / 3.0)
 }
 
-/// Peak resident memory: weights, gradients and moments, what backward keeps, a chunk of logits, and the program itself.
+/// Peak resident memory on a CPU: weights, gradients and moments, what backward keeps, a chunk of logits, and the program itself.
 pub fn memory_bytes(config: &RunConfig) -> u64 {
     const PROGRAM: usize = 48 << 20;
     let model = &config.model;
     let (d, f) = (model.width, model.mlp);
-    let rows = config.micro_sequences * config.seq_len;
+    // Units that are on their way at a time, each of which has gradients of its own.
+    let (at_once, sequences) = match unit::<Cpu>(model, config.seq_len) {
+        Some(unit) if unit < config.micro_sequences => {
+            let units = config.micro_sequences.div_ceil(unit).min(GROUPS);
+            (units, units * unit)
+        }
+        _ => (1, config.micro_sequences),
+    };
+    let rows = sequences * config.seq_len;
     // Per row and block: input, qkv, heads' output, middle of the stream, gate and up.
     let kept = d + 3 * d + d + d + 2 * f;
     let blocks = match config.raw.recompute {
@@ -47,7 +57,7 @@ pub fn memory_bytes(config: &RunConfig) -> u64 {
     let blocks_packed = if keeps_weights(d, visits) { model.depth } else { 1 };
     let weights_packed = (blocks_packed * (4 * d * d + 3 * d * f)).max(model.vocabulary * d);
     let logits = config.loss_chunk_rows.min(rows).min(crate::ops::head_loss::PIECE_ROWS) * model.vocabulary;
-    let numbers = 4 * model.parameters() + weights_packed + rows * (blocks * kept + inputs * d + passing) + logits;
+    let numbers = (3 + at_once) * model.parameters() + weights_packed + rows * (blocks * kept + inputs * d + passing) + logits;
     (numbers * size_of::<f32>() + PROGRAM) as u64
 }
 

@@ -6,10 +6,11 @@ use super::config::{ModelConfig, Recompute, Sharing};
 use super::init;
 use super::scaling::{Role, Scaling};
 use crate::ops::attention::Heads;
-use crate::ops::block::{BlockShape, BlockWeights, attention_branch, mlp_branch};
+use crate::ops::block::{BlockShape, BlockWeights, Kept, attention_branch, keeps_weights, mlp_branch};
 use crate::ops::recompute::{Segment, recompute};
 use crate::ops::rope::RopeTable;
-use crate::ops::{Backend, Ids, Matrix, take_grad};
+use crate::ops::units::ModelSizes;
+use crate::ops::{Backend, Ids, Matrix};
 use dfdx::prelude::*;
 
 /// What the device said when it failed; dfdx's own errors carry no more than a word.
@@ -134,14 +135,14 @@ impl<D: Backend> Model<D> {
         &self.dev
     }
 
-    fn shared(&self, seq_len: usize) -> Result<Shared<D>, ModelError> {
+    fn shared(&self, seq_len: usize, kept: Kept) -> Result<Shared<D>, ModelError> {
         let head_width = self.config.width / self.config.heads;
         Ok(Shared {
             rope: RopeTable::new(&self.dev, seq_len, head_width, self.config.rope_theta).map_err(device_error)?,
             heads: Heads { seq_len, heads: self.config.heads },
             norm_eps: self.config.norm_eps,
             branch_scale: self.branch_scale,
-            visits: visits_of_a_tape(self.config.sharing, self.recompute, self.config.loops),
+            kept,
         })
     }
 
@@ -153,20 +154,23 @@ impl<D: Backend> Model<D> {
         }
     }
 
-    fn ids(&self, tokens: &[u32]) -> Result<Ids<D>, ModelError> {
+    /// Tokens as rows of the embedding.
+    fn ids(&self, tokens: &[u32]) -> Result<Vec<usize>, ModelError> {
         let vocabulary = self.config.vocabulary;
-        if let Some(&id) = tokens.iter().find(|&&id| id as usize >= vocabulary) {
-            return Err(ModelError::TokenOutsideVocabulary { id, vocabulary });
+        match tokens.iter().find(|&&id| id as usize >= vocabulary) {
+            Some(&id) => Err(ModelError::TokenOutsideVocabulary { id, vocabulary }),
+            None => Ok(tokens.iter().map(|&id| id as usize).collect()),
         }
-        let ids: Vec<usize> = tokens.iter().map(|&id| id as usize).collect();
-        let len = ids.len();
-        self.dev.try_tensor_from_vec(ids, (len,)).map_err(device_error)
+    }
+
+    fn embed<T: Tape<f32, D>>(&self, ids: &[usize], tape: T) -> Result<Matrix<D, T>, D::Err> {
+        let ids: Ids<D> = self.dev.try_tensor_from_vec(ids.to_vec(), (ids.len(),))?;
+        D::embedding(&ids, &self.embedding, tape)
     }
 
     /// The residual stream after the last visit, before the final norm.
-    fn stream<T: Tape<f32, D>>(&self, tokens: &[u32], seq_len: usize, tape: T) -> Result<Matrix<D, T>, ModelError> {
-        let shared = self.shared(seq_len)?;
-        let mut h = D::embedding(&self.ids(tokens)?, &self.embedding, tape).map_err(device_error)?;
+    fn stream<T: Tape<f32, D>>(&self, ids: &[usize], shared: &Shared<D>, tape: T) -> Result<Matrix<D, T>, D::Err> {
+        let mut h = self.embed(ids, tape)?;
         for n in 0..self.config.loops {
             let blocks = self.visit(n);
             h = match self.recompute {
@@ -175,22 +179,27 @@ impl<D: Backend> Model<D> {
                 Recompute::Block => blocks
                     .iter()
                     .try_fold(h, |h, block| recompute(h, Stack { blocks: vec![block.clone()], shared: shared.clone() })),
-            }
-            .map_err(device_error)?;
+            }?;
         }
         Ok(h)
     }
 
+    /// The stream of every token before the final norm, without a tape.
+    fn features(&self, tokens: &[u32], seq_len: usize) -> Result<Matrix<D>, ModelError> {
+        let (ids, shared) = (self.ids(tokens)?, self.shared(seq_len, Kept::default())?);
+        self.stream(&ids, &shared, NoneTape).map_err(device_error)
+    }
+
     /// Logits (R, V) of sequences of `seq_len` tokens.
     pub fn logits(&self, tokens: &[u32], seq_len: usize) -> Result<Matrix<D>, ModelError> {
-        let h = self.stream(tokens, seq_len, NoneTape)?;
+        let h = self.features(tokens, seq_len)?;
         let h = D::rms_norm(h, &self.final_norm, self.config.norm_eps).map_err(device_error)?;
         D::linear(h, &self.embedding).map_err(device_error)
     }
 
     /// Logits of the token after the last one.
     pub fn next_logits(&self, tokens: &[u32]) -> Result<Vec<f32>, ModelError> {
-        let h = self.stream(tokens, tokens.len(), NoneTape)?.as_vec();
+        let h = self.features(tokens, tokens.len())?.as_vec();
         let width = self.config.width;
         let last = h[h.len() - width..].to_vec();
         let h = self.dev.try_tensor_from_vec(last, (1, width)).map_err(device_error)?;
@@ -201,8 +210,8 @@ impl<D: Backend> Model<D> {
     /// Cross-entropy of every target of a batch, in nats.
     pub fn token_losses(&self, batch: &Batch) -> Result<Vec<f32>, ModelError> {
         let (inputs, targets) = split(batch);
-        let targets = self.ids(&targets)?.as_vec();
-        let h = self.stream(&inputs, batch.seq_len, NoneTape)?;
+        let targets = self.ids(&targets)?;
+        let h = self.features(&inputs, batch.seq_len)?;
         let h = D::rms_norm(h, &self.final_norm, self.config.norm_eps).map_err(device_error)?;
         D::token_losses(&h, &self.embedding, &targets, self.loss_chunk_rows).map_err(device_error)
     }
@@ -215,29 +224,42 @@ impl<D: Backend> Model<D> {
         grads: Gradients<f32, D>,
     ) -> Result<(f64, Gradients<f32, D>), ModelError> {
         let (inputs, targets) = split(batch);
-        let targets = self.ids(&targets)?.as_vec();
-        let (_, tape) = self.embedding.clone().traced(grads).split_tape();
-        let h = self.stream(&inputs, batch.seq_len, tape)?;
-        let run = || -> Result<_, D::Err> {
-            let h = D::rms_norm(h, &self.final_norm, self.config.norm_eps)?;
-            let loss = D::head_loss(h, &self.embedding, &targets, factor as f32, self.loss_chunk_rows)?;
-            let value = f64::from(loss.as_vec()[0]);
-            let mut all = loss.try_backward()?;
-            // Gradients of everything between the weights would otherwise stay until the end of the step.
-            let mut grads = Gradients::leaky();
-            for weight in self.weights() {
-                *grads.get_or_alloc_mut(weight)? = take_grad!(all, weight, &self.dev);
-            }
-            Ok((value, grads))
+        let (inputs, targets) = (self.ids(&inputs)?, self.ids(&targets)?);
+        let sequences = unit::<D>(&self.config, batch.seq_len).unwrap_or(batch.rows);
+        let rows = sequences * batch.seq_len;
+        let units: Vec<_> = inputs.chunks(rows).zip(targets.chunks(rows)).collect();
+        let visits = visits_of_a_tape(self.config.sharing, self.recompute, self.config.loops);
+        let kept = match units.len() {
+            1 if keeps_weights(self.config.width, visits) => Kept::for_visits(),
+            1 => Kept::default(),
+            _ => Kept::for_tapes(),
         };
-        run().map_err(device_error)
+        let shared = self.shared(batch.seq_len, kept)?;
+        let pass = |(inputs, targets): (&[usize], &[usize]), grads| self.pass(inputs, targets, &shared, factor, grads);
+        D::in_units(&self.dev, &self.weights(), units, grads, pass).map_err(device_error)
+    }
+
+    /// Forward and backward: `factor` * the sum of the cross-entropies, and all gradients added to `grads`.
+    fn pass(
+        &self,
+        inputs: &[usize],
+        targets: &[usize],
+        shared: &Shared<D>,
+        factor: f64,
+        grads: Gradients<f32, D>,
+    ) -> Result<(f64, Gradients<f32, D>), D::Err> {
+        let (_, tape) = self.embedding.clone().traced(grads).split_tape();
+        let h = self.stream(inputs, shared, tape)?;
+        let h = D::rms_norm(h, &self.final_norm, self.config.norm_eps)?;
+        let loss = D::head_loss(h, &self.embedding, targets, factor as f32, self.loss_chunk_rows)?;
+        Ok((f64::from(loss.as_vec()[0]), loss.try_backward()?))
     }
 
     /// Runs forward and shows the stream: after the embedding (0) and after each visit (1..=N), and each branch if asked.
     /// Training never calls this, so probes cost nothing when they are off.
     pub fn observe(&self, inputs: &[u32], seq_len: usize, eye: &mut dyn Observer) -> Result<(), ModelError> {
-        let shared = self.shared(seq_len)?;
-        let mut h = D::embedding(&self.ids(inputs)?, &self.embedding, NoneTape).map_err(device_error)?;
+        let shared = self.shared(seq_len, Kept::default())?;
+        let mut h = self.embed(&self.ids(inputs)?, NoneTape).map_err(device_error)?;
         eye.stream(0, h.as_vec());
         for n in 0..self.config.loops {
             for (layer, block) in self.visit(n).iter().enumerate() {
@@ -276,6 +298,11 @@ pub fn split(batch: &Batch) -> (Vec<u32>, Vec<u32>) {
     let rows = batch.tokens.chunks_exact(batch.seq_len + 1);
     let inputs = rows.clone().flat_map(|row| &row[..batch.seq_len]).copied().collect();
     (inputs, rows.flat_map(|row| &row[1..]).copied().collect())
+}
+
+/// Sequences that go through a model together on a device; None: all of a batch.
+pub fn unit<D: Backend>(config: &ModelConfig, seq_len: usize) -> Option<usize> {
+    D::unit(ModelSizes { width: config.width, inner: config.mlp, parameters: config.parameters(), seq_len })
 }
 
 /// How often one tape visits a block.

@@ -154,23 +154,25 @@ pub unsafe fn backward(qkv: &[f32], out: &[f32], dout: &[f32], saved: &[f32], la
         let from = start * width + column;
         math::row_dots(&dout[from..], &out[from..], width, k, &mut dots[..n]);
         let saved = (&most[start..end], &inverse[start..end], &dots[..n]);
-        math::softmax_causal_backward(&mut weights[..end * BLOCK], &mut dscores[..end * BLOCK], start, saved, factor);
+        math::softmax_causal_backward(&mut weights[..end * BLOCK], &mut dscores[..end * BLOCK], start, saved);
         for (first, last, seen) in block.halves() {
             let dscores = View::new(&dscores, seen, BLOCK).cols(first, last).t();
             // SAFETY: this head's columns of the queries; the caller's promise.
-            unsafe { multiply_shared(dqkv, (start + first) * stride + column, stride, false, dscores, &keys.rows(0, seen), 1.0) };
+            unsafe {
+                multiply_shared(dqkv, (start + first) * stride + column, stride, false, dscores, &keys.rows(0, seen), factor)
+            };
         }
         let add = number + 1 < blocks;
-        for (part, scores, rows) in [(1, &dscores, query), (2, &weights, dout_view)] {
+        for (part, scores, rows, factor) in [(1, &dscores, query, factor), (2, &weights, dout_view, 1.0)] {
             let scores = View::new(scores, end, BLOCK);
             let at = part * width + column;
             // SAFETY: this head's columns of the keys, of the values; the caller's promise.
             unsafe {
                 let all = right(rows.rows(start, end));
-                multiply_shared(dqkv, at, stride, add, scores.rows(0, upper).cols(0, n), &all, 1.0);
+                multiply_shared(dqkv, at, stride, add, scores.rows(0, upper).cols(0, n), &all, factor);
                 if upper < end {
                     let scores = scores.rows(upper, end).cols(HALF, n);
-                    multiply_shared(dqkv, at + upper * stride, stride, add, scores, &all.rows(HALF, n), 1.0);
+                    multiply_shared(dqkv, at + upper * stride, stride, add, scores, &all.rows(HALF, n), factor);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! The block backward, on the CPU. `dy` is turned in place into the gradient of the block's input, and added to `dx`.
 //!
-//! Small blocks: a few sequences at a time from end to beginning, all in cache; weight gradients grow in a fixed number of groups
-//! and are added up at the end. Large blocks: step by step over all rows; a weight gradient is one product over all of them.
+//! A unit of a small block: from end to beginning on one thread, all in cache. Everything else: step by step over all rows on all threads;
+//! a weight gradient is one product over all of them.
 #![allow(unsafe_code)]
 
 use super::super::attention::cpu as attention;
@@ -17,12 +17,7 @@ use super::job::{Job, Packs, Pass};
 use super::{BlockShape, BlockWeights};
 use dfdx::prelude::*;
 
-/// Gradients of a small block's weights grow in at most this many places: more threads than this do not help one small model.
-const GROUPS: usize = 4;
-/// Numbers of a gradient that one task adds up.
-const SUMMED: usize = 1 << 13;
-
-/// The gradients of the weights, added to; those of matrices are written instead if they are fresh.
+/// The gradients of the weights, added to.
 pub struct Totals<'a> {
     pub attention_norm: &'a mut [f32],
     pub qkv: &'a mut [f32],
@@ -30,49 +25,6 @@ pub struct Totals<'a> {
     pub mlp_norm: &'a mut [f32],
     pub gate_up: &'a mut [f32],
     pub down: &'a mut [f32],
-    pub fresh: bool,
-}
-
-impl<'a> Totals<'a> {
-    fn lengths(sizes: Sizes) -> [usize; 6] {
-        let (d, f) = (sizes.width, sizes.inner);
-        [d, 3 * d * d, d * d, d, 2 * f * d, d * f]
-    }
-
-    /// All of them one after another in one slice, which holds anything if they are fresh.
-    fn inside(all: &'a mut [f32], sizes: Sizes, fresh: bool) -> Self {
-        let mut rest = all;
-        let mut next = |len: usize| {
-            let (part, after) = std::mem::take(&mut rest).split_at_mut(len);
-            rest = after;
-            part
-        };
-        let [a, b, c, d, e, f] = Self::lengths(sizes).map(&mut next);
-        if fresh {
-            a.fill(0.0);
-            d.fill(0.0);
-        }
-        Self { attention_norm: a, qkv: b, attention_out: c, mlp_norm: d, gate_up: e, down: f, fresh }
-    }
-
-    fn each(self) -> [&'a mut [f32]; 6] {
-        [self.attention_norm, self.qkv, self.attention_out, self.mlp_norm, self.gate_up, self.down]
-    }
-}
-
-/// Some rows of what forward saved.
-struct Part<'a> {
-    x: &'a [f32],
-    qkv: &'a [f32],
-    softmax: &'a [f32],
-    mixed: &'a [f32],
-    middle: &'a [f32],
-    /// Overwritten by its gradient.
-    gate_up: &'a mut [f32],
-    inverse: [&'a [f32]; 2],
-    /// The gradient of the output, overwritten by that of the input.
-    dy: &'a mut [f32],
-    dx: &'a mut [f32],
 }
 
 #[allow(clippy::too_many_arguments, reason = "a block and what forward left of it")]
@@ -87,122 +39,67 @@ pub fn run(
     totals: Totals,
 ) {
     let job = Job::new(weights, packs, shape, sizes, Pass::Backward);
-    if sizes.grouped() {
-        job.backward_in_groups(x, saved, gradients, totals)
+    if sizes.one_unit() {
+        job.backward_unit(x, saved, gradients, totals)
     } else {
         job.backward_in_phases(x, saved, gradients, totals)
     }
 }
 
 impl Job<'_> {
-    fn backward_in_groups(&self, x: &[f32], mut saved: Saved, (dy, dx): (&mut [f32], &mut [f32]), totals: Totals) {
-        let (sizes, heads) = (self.sizes, self.layout.heads);
-        let (d, f, unit) = (sizes.width, sizes.inner, sizes.unit_rows());
-        let parts: Vec<Part> = saved
-            .gate_up
-            .chunks_mut(unit * 2 * f)
-            .zip(dy.chunks_mut(unit * d))
-            .zip(saved.qkv.chunks(unit * 3 * d).zip(saved.softmax.chunks(unit * heads::SAVED * heads)))
-            .zip(saved.mixed.chunks(unit * d).zip(saved.middle.chunks(unit * d)))
-            .zip(saved.inverse[0].chunks(unit).zip(saved.inverse[1].chunks(unit)))
-            .zip(x.chunks(unit * d).zip(dx.chunks_mut(unit * d)))
-            .map(|(((((gate_up, dy), (qkv, softmax)), (mixed, middle)), (first, second)), (x, dx))| Part {
-                x,
-                qkv,
-                softmax,
-                mixed,
-                middle,
-                gate_up,
-                inverse: [first, second],
-                dy,
-                dx,
-            })
-            .collect();
-        let groups = GROUPS.min(parts.len());
-        let per_group = parts.len().div_ceil(groups);
-        let len = Totals::lengths(sizes).iter().sum::<usize>();
-        let mut parts = parts.into_iter();
-        let tasks: Vec<Vec<Part>> =
-            (0..groups).map(|_| parts.by_ref().take(per_group).collect::<Vec<_>>()).filter(|g| !g.is_empty()).collect();
-        // Lent to the tasks by this thread: a buffer goes back to the thread that drops it.
-        let mut sums: Vec<scratch::Buffer> = tasks.iter().map(|_| scratch::take(len)).collect();
-        let group = |(parts, own): (Vec<Part>, &mut scratch::Buffer)| {
-            let mut parts = parts.into_iter().peekable();
-            let mut fresh = true;
-            while let Some(part) = parts.next() {
-                let then = parts.peek().map_or([&[][..]; 2], |next| halves(next.gate_up));
-                self.backward_unit(part, Totals::inside(own, sizes, fresh), then);
-                fresh = false;
-            }
-        };
-        pool::each(tasks.into_iter().zip(&mut sums).collect(), group);
-        let mut pieces: Vec<(&mut [f32], usize)> = Vec::new();
-        let mut at = 0;
-        for piece in totals.each().into_iter().flat_map(|total| total.chunks_mut(SUMMED)) {
-            let len = piece.len();
-            pieces.push((piece, at));
-            at += len;
-        }
-        pool::each(pieces, |(total, at)| {
-            for sum in &sums {
-                math::add_scaled(total, &sum[at..at + total.len()], 1.0);
-            }
-        });
-    }
-
-    /// Some whole sequences from end to beginning, on this thread; what it reads `then` is fetched at the end.
-    fn backward_unit(&self, part: Part, totals: Totals, then: Then) {
+    /// Some whole sequences from end to beginning, on this thread.
+    fn backward_unit(&self, x: &[f32], mut saved: Saved, (dy, dx): (&mut [f32], &mut [f32]), totals: Totals) {
         let (d, f, t) = (self.sizes.width, self.sizes.inner, self.layout.seq_len);
-        let rows = part.x.len() / d;
+        let rows = x.len() / d;
         let one = Workers::One;
-        let (scale, start) = (self.shape.branch_scale, if totals.fresh { Start::Nothing } else { Start::Out });
+        let scale = self.shape.branch_scale;
         let mut normed = scratch::take(rows * d);
         {
             let mut active = scratch::take(rows * f);
-            self.through_down(part.dy, part.gate_up, &mut active, one);
-            weight_gradient(rows, part.dy, &active, (totals.down, start), scale, one, [part.middle, part.mixed]);
+            self.through_down(dy, &mut saved.gate_up, &mut active, one);
+            weight_gradient(rows, dy, &active, totals.down, scale, one, [&saved.middle, &saved.mixed]);
         }
         let mut dmixed = scratch::take(rows * d);
-        let dgate_up = &*part.gate_up;
-        math::rms_norm_again(part.middle, self.gains[1], part.inverse[1], &mut normed);
-        weight_gradient(rows, dgate_up, &normed, (totals.gate_up, start), 1.0, one, halves(part.qkv));
-        self.through_gate_up(dgate_up, part.middle, part.inverse[1], part.dy, totals.mlp_norm, one);
-        weight_gradient(rows, part.dy, part.mixed, (totals.attention_out, start), scale, one, halves(part.x));
-        self.through_attention_out(part.dy, &mut dmixed, one);
+        let dgate_up = &saved.gate_up;
+        math::rms_norm_again(&saved.middle, self.gains[1], &saved.inverse[1], &mut normed);
+        weight_gradient(rows, dgate_up, &normed, totals.gate_up, 1.0, one, halves(&saved.qkv));
+        self.through_gate_up(dgate_up, &saved.middle, &saved.inverse[1], dy, totals.mlp_norm, one);
+        weight_gradient(rows, dy, &saved.mixed, totals.attention_out, scale, one, halves(x));
+        self.through_attention_out(dy, &mut dmixed, one);
         let mut dqkv = scratch::take(rows * 3 * d);
         let timed = span(Timed::AttentionBackward);
         {
             let shared = Shared::new(&mut dqkv);
-            for (task, softmax) in part.softmax.chunks_exact(heads::SAVED * t).enumerate() {
+            for (task, softmax) in saved.softmax.chunks_exact(heads::SAVED * t).enumerate() {
                 let (sequence, head) = (task / self.layout.heads, task % self.layout.heads);
                 let span = sequence * t * d..(sequence + 1) * t * d;
                 let three = 3 * span.start..3 * span.end;
-                let (out, dout) = (&part.mixed[span.clone()], &dmixed[span]);
+                let (out, dout) = (&saved.mixed[span.clone()], &dmixed[span]);
                 // SAFETY: one head at a time, on one thread.
                 unsafe {
-                    heads::backward(&part.qkv[three.clone()], out, dout, softmax, self.layout, head, shared.rest(three));
+                    heads::backward(&saved.qkv[three.clone()], out, dout, softmax, self.layout, head, shared.rest(three));
                 }
             }
         }
         attention::turn(&mut dqkv, &self.shape.rope, self.layout, -1.0);
         drop(timed);
-        math::rms_norm_again(part.x, self.gains[0], part.inverse[0], &mut normed);
-        weight_gradient(rows, &dqkv, &normed, (totals.qkv, start), 1.0, one, then);
-        self.through_qkv(&dqkv, part.x, part.inverse[0], part.dy, totals.attention_norm, one);
-        math::add_scaled(part.dx, part.dy, 1.0);
+        math::rms_norm_again(x, self.gains[0], &saved.inverse[0], &mut normed);
+        weight_gradient(rows, &dqkv, &normed, totals.qkv, 1.0, one, [&[]; 2]);
+        self.through_qkv(&dqkv, x, &saved.inverse[0], dy, totals.attention_norm, one);
+        math::add_scaled(dx, dy, 1.0);
     }
 
     fn backward_in_phases(&self, x: &[f32], mut saved: Saved, (dy, dx): (&mut [f32], &mut [f32]), totals: Totals) {
         let (n, d, f) = (self.sizes.rows, self.sizes.width, self.sizes.inner);
         let (rows, workers) = (self.sizes.piece_rows(), self.sizes.piece_workers());
-        let (scale, start) = (self.shape.branch_scale, if totals.fresh { Start::Nothing } else { Start::Out });
+        let scale = self.shape.branch_scale;
         let all = |outer: usize, inner: usize| Workers::for_work(n * outer * inner);
         let mut normed = scratch::take(n * d);
         {
             let mut active = scratch::take(n * f);
             let pieces = active.chunks_mut(rows * f).zip(saved.gate_up.chunks_mut(rows * 2 * f)).zip(dy.chunks(rows * d));
             pool::each(pieces.collect(), |((active, gate_up), dy)| self.through_down(dy, gate_up, active, workers));
-            weight_gradient(n, dy, &active, (totals.down, start), scale, all(d, f), [&[]; 2]);
+            weight_gradient(n, dy, &active, totals.down, scale, all(d, f), [&[]; 2]);
         }
         let mut dmixed = scratch::take(n * d);
         let mut gains = scratch::zeros(n.div_ceil(rows) * d);
@@ -218,8 +115,8 @@ impl Job<'_> {
             });
         }
         add_in_order(totals.mlp_norm, &gains);
-        weight_gradient(n, &saved.gate_up, &normed, (totals.gate_up, start), 1.0, all(2 * f, d), [&[]; 2]);
-        weight_gradient(n, dy, &saved.mixed, (totals.attention_out, start), scale, all(d, d), [&[]; 2]);
+        weight_gradient(n, &saved.gate_up, &normed, totals.gate_up, 1.0, all(2 * f, d), [&[]; 2]);
+        weight_gradient(n, dy, &saved.mixed, totals.attention_out, scale, all(d, d), [&[]; 2]);
         let mut dqkv = scratch::take(n * 3 * d);
         let timed = span(Timed::AttentionBackward);
         attention::backward(&saved.qkv, &saved.mixed, &dmixed, &saved.softmax, self.layout, &mut dqkv);
@@ -237,7 +134,7 @@ impl Job<'_> {
             math::add_scaled(dx, dy, 1.0);
         });
         add_in_order(totals.attention_norm, &gains);
-        weight_gradient(n, &dqkv, &normed, (totals.qkv, start), 1.0, all(3 * d, d), [&[]; 2]);
+        weight_gradient(n, &dqkv, &normed, totals.qkv, 1.0, all(3 * d, d), [&[]; 2]);
     }
 
     /// From the output's gradient to that of (gate, up), in its place; `active` becomes silu(gate) * up.
@@ -286,22 +183,14 @@ impl Job<'_> {
     }
 }
 
-/// total (outer, inner) = start + factor * dy^T x, for dy (rows, outer) and x (rows, inner). `then` is what is read next of what forward
+/// total (outer, inner) += factor * dy^T x, for dy (rows, outer) and x (rows, inner). `then` is what is read next of what forward
 /// saved: far away by now, it comes while the product is computed.
-fn weight_gradient(
-    rows: usize,
-    dy: &[f32],
-    x: &[f32],
-    (total, start): (&mut [f32], Start),
-    factor: f32,
-    workers: Workers,
-    then: Then,
-) {
+fn weight_gradient(rows: usize, dy: &[f32], x: &[f32], total: &mut [f32], factor: f32, workers: Workers, then: Then) {
     let _timed = span(Timed::WeightGradients);
     let (outer, inner) = (dy.len() / rows, x.len() / rows);
     assert_eq!(total.len(), outer * inner, "weight_gradient: sizes agree");
     let x = Packed::new(View::new(x, rows, inner), workers);
-    multiply_then(total, inner, start, View::new(dy, rows, outer).t(), &x, factor, workers, then);
+    multiply_then(total, inner, Start::Out, View::new(dy, rows, outer).t(), &x, factor, workers, then);
 }
 
 fn halves(numbers: &[f32]) -> Then<'_> {

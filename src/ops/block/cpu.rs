@@ -4,17 +4,16 @@ use super::super::cpu::gemm::Workers;
 use super::super::cpu::pool;
 use super::super::cpu::view::as_slice;
 use super::super::{Matrix, oracle, take_grad};
-use super::job::Packs;
-use super::{BlockShape, BlockWeights, TransformerBlock, backward, define, forward, keeps_weights};
+use super::{BlockShape, BlockWeights, TransformerBlock, backward, define, forward};
 use dfdx::prelude::*;
 
 /// Rows at a time, where rows do not depend on each other: few where they then stay in cache, more where the weights do not.
 const PIECE_ROWS: usize = 128;
 const WIDE_PIECE_ROWS: usize = 256;
 const WIDE: usize = 512;
-/// Blocks with at most this many weights go through backward in groups of sequences, each with a gradient of its own.
+/// Blocks with at most this many weights go through backward a unit at a time, if there is no more than one.
 /// Tests draw the line lower, so that they need no large block to cross it.
-const GROUPED_TO_WEIGHTS: usize = if cfg!(test) { 1 << 12 } else { 1 << 18 };
+const SMALL_TO_WEIGHTS: usize = if cfg!(test) { 1 << 12 } else { 1 << 18 };
 
 #[derive(Clone, Copy)]
 pub struct Sizes {
@@ -41,9 +40,14 @@ impl Sizes {
         self.seq_len * (PIECE_ROWS / self.seq_len).max(1)
     }
 
-    /// Whether backward works in groups. A matter of sizes only, because it decides the order of sums.
-    pub fn grouped(&self) -> bool {
-        4 * self.width * self.width + 3 * self.width * self.inner <= GROUPED_TO_WEIGHTS && self.rows > self.unit_rows()
+    /// Whether a block is so small that a unit's share of everything stays in the cache of one core.
+    pub fn small(&self) -> bool {
+        4 * self.width * self.width + 3 * self.width * self.inner <= SMALL_TO_WEIGHTS
+    }
+
+    /// Whether backward takes all rows through a small block at once. A matter of sizes only, because it decides the order of sums.
+    pub fn one_unit(&self) -> bool {
+        self.small() && self.rows <= self.unit_rows()
     }
 }
 
@@ -61,8 +65,7 @@ impl TransformerBlock for Cpu {
         let (rows, width) = *x.shape();
         let sizes = Sizes { rows, seq_len: shape.heads.seq_len, width, inner: weights.down.shape().1 };
         check(weights, shape, sizes);
-        // Without a tape nobody would keep them until the next visit.
-        let packs = (T::OWNS_TAPE && keeps_weights(width, shape.visits)).then(|| Packs::of(weights));
+        let packs = if T::OWNS_TAPE { shape.kept.packs(weights) } else { None };
         let (out, saved) = forward::run(as_slice(&x), weights, packs.as_deref(), shape, sizes);
         let y = dev.try_tensor_from_vec(out, (rows, width))?;
         if T::OWNS_TAPE {
@@ -94,7 +97,6 @@ impl TransformerBlock for Cpu {
                         mlp_norm: next(),
                         gate_up: next(),
                         down: next(),
-                        fresh: false,
                     };
                     backward::run(as_slice(&x), &weights, packs.as_deref(), &shape, sizes, saved, (&mut dy, &mut dx), totals);
                 }

@@ -8,8 +8,8 @@ use super::super::cpu::view::as_slice;
 use super::cpu::Sizes;
 use super::{BlockShape, BlockWeights};
 use dfdx::prelude::*;
-use std::cell::RefCell;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Pass {
@@ -44,32 +44,66 @@ impl<'a> Right<'a> {
     }
 }
 
-thread_local! {
-    static KEPT: RefCell<Vec<Weak<Packs>>> = const { RefCell::new(Vec::new()) };
+/// Packed weights of blocks, for their next visit: whoever has a copy of this shares them. Whoever changes the weights drops them first, or
+/// has the weights copied.
+#[derive(Clone, Default)]
+pub struct Kept(Option<Arc<Shelf>>);
+
+struct Shelf {
+    /// What forward needs goes when the first gradient flows.
+    until_backward: bool,
+    packs: Mutex<Vec<Arc<Packs>>>,
 }
 
-/// Packed weights that all visits of a block share from the first forward to the last backward, however many loops there are. Tapes own
-/// them: when the weights are about to change, none is left.
+impl Kept {
+    /// For one tape, which visits its blocks several times.
+    pub fn for_visits() -> Self {
+        Self::shelf(true)
+    }
+
+    /// For several tapes, of which one may be forward while another is backward.
+    pub fn for_tapes() -> Self {
+        Self::shelf(false)
+    }
+
+    fn shelf(until_backward: bool) -> Self {
+        Self(Some(Arc::new(Shelf { until_backward, packs: Mutex::default() })))
+    }
+
+    /// Those of these weights, if any are kept.
+    pub(super) fn packs(&self, weights: &BlockWeights<Cpu>) -> Option<Arc<Packs>> {
+        let shelf = self.0.as_ref()?;
+        let mut packs = shelf.packs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = packs.iter().find(|packs| same(&packs.weights, weights)) {
+            return Some(found.clone());
+        }
+        let new = Arc::new(Packs {
+            weights: weights.clone(),
+            until_backward: shelf.until_backward,
+            forward: Mutex::default(),
+            backward: OnceLock::new(),
+        });
+        packs.push(new.clone());
+        Some(new)
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Kept" } else { "Kept(nothing)" })
+    }
+}
+
+/// The packed weights of one block.
 pub struct Packs {
     /// What was packed. As long as these are here their memory belongs to nobody else, and a write to the weights goes elsewhere.
     weights: BlockWeights<Cpu>,
+    until_backward: bool,
     forward: Mutex<Option<Arc<Right<'static>>>>,
     backward: OnceLock<Arc<Right<'static>>>,
 }
 
 impl Packs {
-    pub fn of(weights: &BlockWeights<Cpu>) -> Arc<Self> {
-        KEPT.with_borrow_mut(|kept| {
-            kept.retain(|packs| packs.strong_count() > 0);
-            let found = kept.iter().filter_map(Weak::upgrade).find(|packs| same(&packs.weights, weights));
-            found.unwrap_or_else(|| {
-                let new = Arc::new(Self { weights: weights.clone(), forward: Mutex::default(), backward: OnceLock::new() });
-                kept.push(Arc::downgrade(&new));
-                new
-            })
-        })
-    }
-
     fn right(&self, pass: Pass, workers: Workers) -> Arc<Right<'static>> {
         let pack = || {
             let right = |view: View| Packed::kept(view, workers);
@@ -79,8 +113,10 @@ impl Packs {
         match pass {
             Pass::Forward => forward.get_or_insert_with(pack).clone(),
             Pass::Backward => {
-                // Once gradients flow, forward is over.
-                *forward = None;
+                if self.until_backward {
+                    *forward = None;
+                }
+                drop(forward);
                 self.backward.get_or_init(pack).clone()
             }
         }

@@ -7,6 +7,9 @@ mod cpu;
 mod forward;
 mod job;
 
+pub(super) use cpu::Sizes;
+pub use job::Kept;
+
 use super::attention::{CausalAttention, Heads};
 use super::feed_forward::FeedForward;
 use super::linear::Linear;
@@ -40,17 +43,17 @@ pub struct BlockShape<D: Device<f32>> {
     pub heads: Heads,
     pub norm_eps: f32,
     pub branch_scale: f32,
-    /// How often a tape visits a block: what its weights are prepared to is worth keeping if it comes back.
-    pub visits: usize,
+    /// What the device prepared of the weights.
+    pub kept: Kept,
 }
 
-/// Whether a device keeps what it prepares of the weights of every block until backward is over.
+/// Whether what a device prepares of the weights of every block is worth keeping until backward is over, for a tape that visits each so often.
 pub fn keeps_weights(width: usize, visits: usize) -> bool {
     visits > 1 && width >= KEEP_FROM_WIDTH
 }
 
 /// Narrower blocks are prepared at every visit: it takes no time there.
-const KEEP_FROM_WIDTH: usize = if cfg!(test) { 32 } else { 256 };
+const KEEP_FROM_WIDTH: usize = 256;
 
 pub trait TransformerBlock: Device<f32> + Linear + RmsNorm + CausalAttention + FeedForward + ResidualAdd {
     /// x (R, D) -> (R, D).
@@ -120,7 +123,7 @@ mod tests {
                 heads: Heads { seq_len, heads },
                 norm_eps: 1e-2,
                 branch_scale: 0.3,
-                visits: 1,
+                kept: Kept::default(),
             };
             // Weights of a size at which the branches matter and nothing saturates.
             let scaled = |rows, cols, salt| check::matrix(&dev, rows, cols, salt) * (1.0 / (cols as f32).sqrt());
@@ -154,7 +157,6 @@ mod tests {
         check_on(Cpu::default());
     }
 
-    /// Wide enough for packed weights to be kept; narrower ones are packed anew each time.
     #[test]
     fn kept_packings_are_those_of_the_weights_as_they_are() {
         use super::super::cpu::view::as_mut_slice;
@@ -165,7 +167,7 @@ mod tests {
             heads: Heads { seq_len, heads: 2 },
             norm_eps: 1e-2,
             branch_scale: 0.3,
-            visits: 2,
+            kept: Kept::for_visits(),
         };
         let weights = |salt: u32| BlockWeights {
             attention_norm: check::matrix(&dev, 1, width, salt),
@@ -217,7 +219,7 @@ mod tests {
                 heads: Heads { seq_len, heads: width / 16 },
                 norm_eps: 1e-2,
                 branch_scale: 0.3,
-                visits: 1,
+                kept: Kept::default(),
             };
             let weights = BlockWeights {
                 attention_norm: check::matrix(&dev, 1, width, 2),
