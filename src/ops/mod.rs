@@ -22,6 +22,7 @@ pub mod recompute;
 pub mod residual;
 pub mod rms_norm;
 pub mod rope;
+pub mod stack;
 pub mod units;
 
 use dfdx::prelude::{Cpu, Device, NoneTape, Rank0, Tensor};
@@ -45,8 +46,6 @@ pub trait Backend:
     + head_loss::HeadLoss
     + adamw::AdamW
     + units::Units
-    + Send
-    + Sync
 {
     /// The name users write after `device:`.
     const NAME: &'static str;

@@ -7,10 +7,10 @@ use super::init;
 use super::scaling::{Role, Scaling};
 use crate::ops::attention::Heads;
 use crate::ops::block::{BlockShape, BlockWeights, Kept, attention_branch, keeps_weights, mlp_branch};
-use crate::ops::recompute::{Segment, recompute};
 use crate::ops::rope::RopeTable;
+use crate::ops::stack::{Stack, embed};
 use crate::ops::units::ModelSizes;
-use crate::ops::{Backend, Ids, Matrix};
+use crate::ops::{Backend, Matrix};
 use dfdx::prelude::*;
 
 /// What the device said when it failed; dfdx's own errors carry no more than a word.
@@ -117,7 +117,7 @@ impl<D: Backend> Model<D> {
 
     pub fn weights(&self) -> Vec<&Matrix<D>> {
         let mut all = vec![&self.embedding];
-        all.extend(self.blocks.iter().flat_map(block_weights));
+        all.extend(self.blocks.iter().flat_map(Block::each));
         all.push(&self.final_norm);
         all
     }
@@ -163,31 +163,26 @@ impl<D: Backend> Model<D> {
         }
     }
 
-    fn embed<T: Tape<f32, D>>(&self, ids: &[usize], tape: T) -> Result<Matrix<D, T>, D::Err> {
-        let ids: Ids<D> = self.dev.try_tensor_from_vec(ids.to_vec(), (ids.len(),))?;
-        D::embedding(&ids, &self.embedding, tape)
-    }
-
-    /// The residual stream after the last visit, before the final norm.
-    fn stream<T: Tape<f32, D>>(&self, ids: &[usize], shared: &Shared<D>, tape: T) -> Result<Matrix<D, T>, D::Err> {
-        let mut h = self.embed(ids, tape)?;
-        for n in 0..self.config.loops {
-            let blocks = self.visit(n);
-            h = match self.recompute {
-                Recompute::None => Stack { blocks: blocks.to_vec(), shared: shared.clone() }.run(h),
-                Recompute::Visit => recompute(h, Stack { blocks: blocks.to_vec(), shared: shared.clone() }),
-                Recompute::Block => blocks
-                    .iter()
-                    .try_fold(h, |h, block| recompute(h, Stack { blocks: vec![block.clone()], shared: shared.clone() })),
-            }?;
-        }
-        Ok(h)
+    /// The ops of the model, for sequences of this length.
+    fn stack(&self, seq_len: usize, kept: Kept) -> Result<Stack<'_, D>, ModelError> {
+        let visits = (0..self.config.loops).map(|n| self.visit(n));
+        Ok(Stack {
+            embedding: &self.embedding,
+            segments: match self.recompute {
+                Recompute::None | Recompute::Visit => visits.collect(),
+                Recompute::Block => visits.flat_map(|blocks| blocks.chunks(1)).collect(),
+            },
+            recomputes: self.recompute != Recompute::None,
+            shape: self.shared(seq_len, kept)?,
+            final_norm: &self.final_norm,
+            loss_chunk_rows: self.loss_chunk_rows,
+        })
     }
 
     /// The stream of every token before the final norm, without a tape.
     fn features(&self, tokens: &[u32], seq_len: usize) -> Result<Matrix<D>, ModelError> {
-        let (ids, shared) = (self.ids(tokens)?, self.shared(seq_len, Kept::default())?);
-        self.stream(&ids, &shared, NoneTape).map_err(device_error)
+        let (ids, stack) = (self.ids(tokens)?, self.stack(seq_len, Kept::default())?);
+        stack.stream(&ids, NoneTape).map_err(device_error)
     }
 
     /// Logits (R, V) of sequences of `seq_len` tokens.
@@ -234,32 +229,15 @@ impl<D: Backend> Model<D> {
             1 => Kept::default(),
             _ => Kept::for_tapes(),
         };
-        let shared = self.shared(batch.seq_len, kept)?;
-        let pass = |(inputs, targets): (&[usize], &[usize]), grads| self.pass(inputs, targets, &shared, factor, grads);
-        D::in_units(&self.dev, &self.weights(), units, grads, pass).map_err(device_error)
-    }
-
-    /// Forward and backward: `factor` * the sum of the cross-entropies, and all gradients added to `grads`.
-    fn pass(
-        &self,
-        inputs: &[usize],
-        targets: &[usize],
-        shared: &Shared<D>,
-        factor: f64,
-        grads: Gradients<f32, D>,
-    ) -> Result<(f64, Gradients<f32, D>), D::Err> {
-        let (_, tape) = self.embedding.clone().traced(grads).split_tape();
-        let h = self.stream(inputs, shared, tape)?;
-        let h = D::rms_norm(h, &self.final_norm, self.config.norm_eps)?;
-        let loss = D::head_loss(h, &self.embedding, targets, factor as f32, self.loss_chunk_rows)?;
-        Ok((f64::from(loss.as_vec()[0]), loss.try_backward()?))
+        let stack = self.stack(batch.seq_len, kept)?;
+        D::in_units(&stack, &self.weights(), units, factor as f32, grads).map_err(device_error)
     }
 
     /// Runs forward and shows the stream: after the embedding (0) and after each visit (1..=N), and each branch if asked.
     /// Training never calls this, so probes cost nothing when they are off.
     pub fn observe(&self, inputs: &[u32], seq_len: usize, eye: &mut dyn Observer) -> Result<(), ModelError> {
         let shared = self.shared(seq_len, Kept::default())?;
-        let mut h = self.embed(&self.ids(inputs)?, NoneTape).map_err(device_error)?;
+        let mut h = embed(&self.ids(inputs)?, &self.embedding, NoneTape).map_err(device_error)?;
         eye.stream(0, h.as_vec());
         for n in 0..self.config.loops {
             for (layer, block) in self.visit(n).iter().enumerate() {
@@ -310,25 +288,5 @@ pub fn visits_of_a_tape(sharing: Sharing, recompute: Recompute, loops: usize) ->
     match (sharing, recompute) {
         (Sharing::Looped, Recompute::None) => loops,
         _ => 1,
-    }
-}
-
-fn block_weights<D: Backend>(block: &Block<D>) -> [&Matrix<D>; 6] {
-    [&block.attention_norm, &block.qkv, &block.attention_out, &block.mlp_norm, &block.gate_up, &block.down]
-}
-
-/// Blocks one after another: a whole visit, or the piece of it which is recomputed together.
-struct Stack<D: Backend> {
-    blocks: Vec<Block<D>>,
-    shared: Shared<D>,
-}
-
-impl<D: Backend> Segment<D> for Stack<D> {
-    fn run<T: Tape<f32, D>>(&self, x: Matrix<D, T>) -> Result<Matrix<D, T>, D::Err> {
-        self.blocks.iter().try_fold(x, |h, block| D::block(h, block, &self.shared))
-    }
-
-    fn weights(&self) -> Vec<Matrix<D>> {
-        self.blocks.iter().flat_map(block_weights).cloned().collect()
     }
 }

@@ -36,6 +36,12 @@ pub struct BlockWeights<D: Device<f32>> {
     pub down: Matrix<D>,
 }
 
+impl<D: Device<f32>> BlockWeights<D> {
+    pub fn each(&self) -> [&Matrix<D>; 6] {
+        [&self.attention_norm, &self.qkv, &self.attention_out, &self.mlp_norm, &self.gate_up, &self.down]
+    }
+}
+
 /// What every block of a model shares besides weights.
 #[derive(Clone, Debug)]
 pub struct BlockShape<D: Device<f32>> {

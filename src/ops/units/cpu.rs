@@ -3,8 +3,9 @@
 
 use super::super::block::Sizes;
 use super::super::cpu::{math, pool, rows};
+use super::super::stack::Stack;
 use super::super::{Matrix, oracle};
-use super::{GROUPS, ModelSizes, Units, one_by_one, only};
+use super::{GROUPS, ModelSizes, Unit, Units, one_by_one, only};
 use dfdx::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
@@ -26,29 +27,38 @@ impl Units for Cpu {
         (block.small() && parameters <= PARAMETERS && !oracle::on()).then(|| block.unit_rows() / seq_len)
     }
 
-    fn in_units<U: Send>(
-        dev: &Self,
+    fn in_units(
+        stack: &Stack<Self>,
         weights: &[&Matrix<Self>],
-        units: Vec<U>,
+        units: Vec<Unit>,
+        factor: f32,
         grads: Gradients<f32, Self>,
-        pass: impl Fn(U, Gradients<f32, Self>) -> Result<(f64, Gradients<f32, Self>), Self::Err> + Sync,
-    ) -> Result<(f64, Gradients<f32, Self>), Self::Err> {
-        if units.len() <= 1 {
-            return one_by_one(dev, weights, units, grads, pass);
-        }
-        let groups = Mutex::new(into_groups(units, grads));
-        pool::for_each(pool::threads().min(GROUPS), |_| work(&groups, &pass));
-        let (mut losses, mut all) = (0.0, Vec::new());
-        for group in groups.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            let (loss, grads) = group.sum.expect("who takes a sum puts it back")?;
-            losses += loss;
-            all.push(grads);
-        }
-        let others = all.split_off(1);
-        let mut total = all.pop().expect("there is a first group");
-        add_up(weights, &mut total, others)?;
-        Ok((losses, only(weights, total, dev)?))
+    ) -> Result<Sum, Self::Err> {
+        let pass = |(inputs, targets): Unit, grads| stack.pass(inputs, targets, factor, grads);
+        let (loss, all) = if units.len() > 1 { in_groups(weights, units, grads, pass)? } else { one_by_one(units, grads, pass)? };
+        Ok((loss, only(weights, all)?))
     }
+}
+
+/// All units on all threads; their losses and gradients in sum.
+pub(super) fn in_groups<U: Send>(
+    weights: &[&Matrix<Cpu>],
+    units: Vec<U>,
+    grads: Gradients<f32, Cpu>,
+    pass: impl Fn(U, Gradients<f32, Cpu>) -> Result<Sum, CpuError> + Sync,
+) -> Result<Sum, CpuError> {
+    let groups = Mutex::new(into_groups(units, grads));
+    pool::for_each(pool::threads().min(GROUPS), |_| work(&groups, &pass));
+    let (mut losses, mut all) = (0.0, Vec::new());
+    for group in groups.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        let (loss, grads) = group.sum.expect("who takes a sum puts it back")?;
+        losses += loss;
+        all.push(grads);
+    }
+    let others = all.split_off(1);
+    let mut total = all.pop().expect("there is a first group");
+    add_up(weights, &mut total, others)?;
+    Ok((losses, total))
 }
 
 /// Units in groups of nearly one size, their order kept. The first group goes on from `grads`, the others begin at nothing.

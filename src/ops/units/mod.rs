@@ -3,7 +3,8 @@
 
 mod cpu;
 
-use super::{Matrix, take_grad};
+use super::stack::Stack;
+use super::{Backend, Matrix, take_grad};
 use dfdx::prelude::*;
 
 /// Units add to the gradients of at most this many groups, one after another in each: more threads than this do not help one small model.
@@ -20,22 +21,30 @@ pub struct ModelSizes {
     pub seq_len: usize,
 }
 
+/// Inputs and targets of some sequences.
+pub type Unit<'a> = (&'a [usize], &'a [usize]);
+
 pub trait Units: Device<f32> {
     /// Sequences of a unit; None: a batch is one.
     fn unit(_sizes: ModelSizes) -> Option<usize> {
         None
     }
 
-    /// Takes every unit through `pass`, which adds the gradients of its unit to those it is given and returns its share of the loss. Returns the
-    /// sum of the losses and the gradients of `weights`; what else there are gradients of is dropped.
-    fn in_units<U: Send>(
-        dev: &Self,
+    /// Takes every unit forward and backward: `factor` * the sum of all cross-entropies, and the gradients of `weights`, added to those in
+    /// `grads`; what else there are gradients of is dropped.
+    fn in_units(
+        stack: &Stack<Self>,
         weights: &[&Matrix<Self>],
-        units: Vec<U>,
+        units: Vec<Unit>,
+        factor: f32,
         grads: Gradients<f32, Self>,
-        pass: impl Fn(U, Gradients<f32, Self>) -> Result<(f64, Gradients<f32, Self>), Self::Err> + Sync,
-    ) -> Result<(f64, Gradients<f32, Self>), Self::Err> {
-        one_by_one(dev, weights, units, grads, pass)
+    ) -> Result<(f64, Gradients<f32, Self>), Self::Err>
+    where
+        Self: Backend,
+    {
+        let pass = |(inputs, targets): Unit, grads| stack.pass(inputs, targets, factor, grads);
+        let (loss, all) = one_by_one(units, grads, pass)?;
+        Ok((loss, only(weights, all)?))
     }
 }
 
@@ -43,26 +52,22 @@ pub trait Units: Device<f32> {
 impl Units for Cuda {}
 
 /// Each unit after the one before.
-pub fn one_by_one<D: Device<f32>, U>(
-    dev: &D,
-    weights: &[&Matrix<D>],
+fn one_by_one<D: Device<f32>, U>(
     units: impl IntoIterator<Item = U>,
     grads: Gradients<f32, D>,
     pass: impl Fn(U, Gradients<f32, D>) -> Result<(f64, Gradients<f32, D>), D::Err>,
 ) -> Result<(f64, Gradients<f32, D>), D::Err> {
-    let first = (0.0, grads);
-    let (loss, all) = units.into_iter().try_fold(first, |(sum, grads), unit| {
+    units.into_iter().try_fold((0.0, grads), |(sum, grads), unit| {
         let (loss, grads) = pass(unit, grads)?;
         Ok((sum + loss, grads))
-    })?;
-    Ok((loss, only(weights, all, dev)?))
+    })
 }
 
 /// The gradients of the weights: those of everything between them would otherwise stay until the end of the step.
-pub fn only<D: Device<f32>>(weights: &[&Matrix<D>], mut all: Gradients<f32, D>, dev: &D) -> Result<Gradients<f32, D>, D::Err> {
+fn only<D: Device<f32>>(weights: &[&Matrix<D>], mut all: Gradients<f32, D>) -> Result<Gradients<f32, D>, D::Err> {
     let mut grads = Gradients::leaky();
     for &weight in weights {
-        *grads.get_or_alloc_mut(weight)? = take_grad!(all, weight, dev);
+        *grads.get_or_alloc_mut(weight)? = take_grad!(all, weight, weight.device());
     }
     Ok(grads)
 }
@@ -70,6 +75,7 @@ pub fn only<D: Device<f32>>(weights: &[&Matrix<D>], mut all: Gradients<f32, D>, 
 #[cfg(test)]
 mod tests {
     use super::super::check;
+    use super::cpu::in_groups;
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
@@ -93,7 +99,7 @@ mod tests {
             let run = |threads: usize| {
                 on(threads, || {
                     let units = (1..=count).collect();
-                    let (loss, mut grads) = Cpu::in_units(&dev, &[&weight], units, begun(), pass).expect("memory");
+                    let (loss, mut grads) = in_groups(&[&weight], units, begun(), pass).expect("memory");
                     (loss, grads.get_or_alloc_mut(&weight).expect("memory").to_vec())
                 })
             };
@@ -101,7 +107,7 @@ mod tests {
             for threads in 2..=5 {
                 assert!(run(threads) == one, "{count} units, {threads} threads");
             }
-            let (loss, mut grads) = one_by_one(&dev, &[&weight], 1..=count, begun(), pass).expect("memory");
+            let (loss, mut grads) = one_by_one(1..=count, begun(), pass).expect("memory");
             assert!((loss / one.0 - 1.0).abs() < 1e-6);
             for (a, b) in grads.get_or_alloc_mut(&weight).expect("memory").iter().zip(&one.1) {
                 assert!((a - b).abs() <= 1e-5 * b.abs(), "{a} is not {b}");
@@ -116,7 +122,7 @@ mod tests {
         for threads in [1, 2, 3] {
             let begun = AtomicUsize::new(0);
             let failed = on(threads, || {
-                Cpu::in_units(&dev, &[&weight], (0..1000).collect(), Gradients::leaky(), |unit: usize, grads| {
+                in_groups(&[&weight], (0..1000).collect(), Gradients::leaky(), |unit: usize, grads| {
                     begun.fetch_add(1, SeqCst);
                     if unit == 3 { Err(CpuError::OutOfMemory) } else { Ok((0.0, grads)) }
                 })
