@@ -11,6 +11,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// Models of more parameters would need too much memory for so many gradients.
 const PARAMETERS: usize = 1 << 22;
+
+/// Losses and gradients so far.
 type Sum = (f64, Gradients<f32, Cpu>);
 
 /// Units that follow each other, and what came of those that are done.

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_that_fails_ends_them_all() {
+    fn a_unit_that_fails_ends_its_group_and_is_returned() {
         let dev = Cpu::default();
         let weight = check::matrix(&dev, 2, 3, 3);
         for threads in [1, 2, 3] {
