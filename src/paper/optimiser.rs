@@ -45,7 +45,7 @@ impl<D: Backend> Optimiser<D> {
         Ok(GradNorms { total: squares.iter().sum::<f64>().sqrt(), each: squares.into_iter().map(f64::sqrt).collect() })
     }
 
-    /// One step; `step` counts from 1, `lr_factor` comes from the schedule, `grad_factor` from clipping.
+    /// One step, which uses up the gradients; `step` counts from 1, `lr_factor` comes from the schedule, `grad_factor` from clipping.
     pub fn apply(
         &mut self,
         model: &mut Model<D>,
@@ -67,15 +67,6 @@ impl<D: Backend> Optimiser<D> {
         }
         Ok(())
     }
-}
-
-/// Sets the gradients of all weights to zero.
-pub fn clear<D: Backend>(model: &Model<D>, grads: &mut Gradients<f32, D>) -> Result<(), ModelError> {
-    for weight in model.weights() {
-        let gradient = grads.get_or_alloc_mut(weight).map_err(device_error)?;
-        model.device().try_fill_with_zeros(gradient).map_err(device_error)?;
-    }
-    Ok(())
 }
 
 /// The factor that brings a gradient of this norm down to `clip`.

@@ -7,7 +7,7 @@ use super::device::DeviceError;
 use super::evaluate;
 use super::metrics::{self, CHECKPOINT, FilesError, RESULT, RunFiles, StepMetrics};
 use super::model::{Model, ModelError};
-use super::optimiser::{GradNorms, Optimiser, clear, clip_factor};
+use super::optimiser::{GradNorms, Optimiser, clip_factor};
 use super::probes::Probes;
 use crate::ops::Backend;
 use dfdx::prelude::Gradients;
@@ -76,7 +76,7 @@ pub struct Trainer<D: Backend> {
     pub config: RunConfig,
     pub model: Model<D>,
     optimiser: Optimiser<D>,
-    /// Zeros between steps: fresh memory would cost more than clearing.
+    /// Zeros between steps: fresh memory would cost more.
     grads: Option<Gradients<f32, D>>,
     source: Box<dyn TokenSource>,
     /// Steps done.
@@ -119,7 +119,6 @@ impl<D: Backend> Trainer<D> {
             self.optimiser.apply(&mut self.model, &mut grads, self.step + 1, lr_factor, clip)?;
             self.step += 1;
             self.tokens_seen += config.tokens_per_step();
-            clear(&self.model, &mut grads)?;
             self.grads = Some(grads);
         }
         self.last_loss = loss;

@@ -1,4 +1,4 @@
-//! AdamW in place, one pass over weight, moments and gradient.
+//! AdamW in place, one pass over weight, moments and gradient, which is cleared while it is near.
 
 use super::super::cpu::clock::{Part, span};
 use super::super::cpu::view::as_mut_slice;
@@ -21,10 +21,14 @@ impl AdamW for Cpu {
             return super::define(weight, moments, grads, step);
         }
         let _timed = span(Part::AdamW);
-        let grad: &[f32] = grads.get_or_alloc_mut(&*weight)?;
+        let grad: &mut [f32] = grads.get_or_alloc_mut(&*weight)?;
         let (weight, mean, square) = (as_mut_slice(weight), as_mut_slice(&mut moments.mean), as_mut_slice(&mut moments.square));
-        let pieces = weight.chunks_mut(PIECE).zip(mean.chunks_mut(PIECE)).zip(square.chunks_mut(PIECE).zip(grad.chunks(PIECE)));
-        pool::each(pieces.collect(), |((weight, mean), (square, grad))| update(weight, mean, square, grad, step));
+        let pieces =
+            weight.chunks_mut(PIECE).zip(mean.chunks_mut(PIECE)).zip(square.chunks_mut(PIECE).zip(grad.chunks_mut(PIECE)));
+        pool::each(pieces.collect(), |((weight, mean), (square, grad))| {
+            update(weight, mean, square, grad, step);
+            grad.fill(0.0);
+        });
         Ok(())
     }
 

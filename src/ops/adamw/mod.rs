@@ -42,6 +42,7 @@ pub struct Moments<D: Device<f32>> {
 }
 
 pub trait AdamW: Device<f32> {
+    /// One step of `weight`. Its gradient is used up: zero afterwards, or none, if the weight is a new tensor.
     fn adamw_step(
         weight: &mut Matrix<Self>,
         moments: &mut Moments<Self>,
@@ -104,6 +105,10 @@ mod tests {
             define(&mut defined, &mut defined_moments, &mut defined_grads, &update).expect("memory");
             for (a, b) in kernel.as_vec().iter().zip(defined.as_vec()) {
                 assert!((a - b).abs() < 1e-6, "{a} is not {b}");
+            }
+            for (grads, weight) in [(&mut kernel_grads, &kernel), (&mut defined_grads, &defined)] {
+                grads.get_or_alloc_mut(weight).expect("memory");
+                assert!(grads.get(weight).as_vec().iter().all(|&left| left == 0.0));
             }
         }
         let mut grads = start.leaky_trace().square().sum::<Rank0, _>().backward();

@@ -1,8 +1,10 @@
 //! Shares the tasks of a kernel between threads. A step of a small model has a hundred such kernels with moments of other work in
 //! between; helpers therefore watch for the next one for a while before they go to sleep, because waking a thread takes as long as a task.
 //!
-//! Threads of the rayon pool a run is in say how many may work; the helpers belong to the thread that asks, and end with it. Tasks are
-//! taken in order by whoever is free: which thread runs a task must not matter to its result. A task that shares tasks runs them itself.
+//! Threads of the rayon pool a run is in say how many may work; the helpers belong to the thread that asks, and end with it. Each thread
+//! has a share of the tasks, the same part of the whole in every kernel: what it wrote in one it finds near in the next. Whoever is done
+//! with its own goes on with the others' shares: which thread runs a task must not matter to its result. A task that shares tasks runs
+//! them itself.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
@@ -79,23 +81,34 @@ impl<T> Items<T> {
 /// Tasks being shared; lives on the stack of the thread that shares them.
 struct Job<'a> {
     task: &'a (dyn Fn(usize) + Sync),
-    count: usize,
-    next: AtomicUsize,
+    shares: &'a [Share],
     panicked: AtomicBool,
 }
 
+/// Tasks that one thread begins with, on a cache line of its own.
+#[derive(Default)]
+#[repr(align(64))]
+struct Share {
+    next: AtomicUsize,
+    end: AtomicUsize,
+}
+
 impl Job<'_> {
-    /// Runs tasks until none is left.
-    fn work(&self) {
+    /// Runs tasks until none is left: those of this thread's share, then those of the shares after it.
+    fn work(&self, own: usize) {
         let before = IN_TASK.replace(true);
-        loop {
-            let i = self.next.fetch_add(1, SeqCst);
-            if i >= self.count {
-                break;
-            }
-            // A panic must not leave the others waiting, nor the job while they still read it.
-            if catch_unwind(AssertUnwindSafe(|| (self.task)(i))).is_err() {
-                self.panicked.store(true, SeqCst);
+        let (earlier, later) = self.shares.split_at(own);
+        for share in later.iter().chain(earlier) {
+            let end = share.end.load(SeqCst);
+            loop {
+                let i = share.next.fetch_add(1, SeqCst);
+                if i >= end {
+                    break;
+                }
+                // A panic must not leave the others waiting, nor the job while they still read it.
+                if catch_unwind(AssertUnwindSafe(|| (self.task)(i))).is_err() {
+                    self.panicked.store(true, SeqCst);
+                }
             }
         }
         IN_TASK.set(before);
@@ -119,6 +132,8 @@ struct Board {
 struct Team {
     board: Arc<Board>,
     helpers: Vec<JoinHandle<()>>,
+    /// Of the thread that asks, then of its helpers.
+    shares: Vec<Share>,
 }
 
 impl Team {
@@ -132,21 +147,28 @@ impl Team {
             bed: Mutex::new(()),
             bell: Condvar::new(),
         });
-        let mut team = Self { board, helpers: Vec::new() };
-        for _ in 0..helpers {
+        let shares = (0..=helpers).map(|_| Share::default()).collect();
+        let mut team = Self { board, helpers: Vec::new(), shares };
+        for share in 1..=helpers {
             let board = team.board.clone();
             // Dropping the team ends those that were started.
-            team.helpers.push(std::thread::Builder::new().name("kernels".into()).spawn(move || board.help()).ok()?);
+            team.helpers.push(std::thread::Builder::new().name("kernels".into()).spawn(move || board.help(share)).ok()?);
         }
         Some(team)
     }
 
     fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
-        let job = Job { task, count, next: AtomicUsize::new(0), panicked: AtomicBool::new(false) };
+        // Nobody reads the shares now: the last job is over.
+        let cut = |i: usize| i * count / self.shares.len();
+        for (i, share) in self.shares.iter().enumerate() {
+            share.next.store(cut(i), SeqCst);
+            share.end.store(cut(i + 1), SeqCst);
+        }
+        let job = Job { task, shares: &self.shares, panicked: AtomicBool::new(false) };
         let board = &*self.board;
         board.job.store((&raw const job).cast_mut().cast(), SeqCst);
         board.announce();
-        job.work();
+        job.work(0);
         // No task is left, but some may be under way. A helper counts itself among the readers before it looks for the job: once the
         // job is withdrawn and there are no readers, nobody has it, and all that was done is done.
         board.job.store(null_mut(), SeqCst);
@@ -182,7 +204,7 @@ impl Board {
         }
     }
 
-    fn help(&self) {
+    fn help(&self, share: usize) {
         let mut seen = 0;
         loop {
             seen = self.next_job(seen);
@@ -193,7 +215,7 @@ impl Board {
             let job = self.job.load(SeqCst);
             if !job.is_null() {
                 // SAFETY: the job was there after this helper counted as a reader; whoever shares it waits until there are none.
-                unsafe { (*job).work() };
+                unsafe { (*job).work(share) };
             }
             self.readers.fetch_sub(1, SeqCst);
         }
@@ -242,6 +264,26 @@ mod tests {
                 if round % 100 == 0 {
                     std::thread::sleep(2 * AWAKE);
                 }
+            }
+        });
+    }
+
+    #[test]
+    fn a_thread_has_the_same_share_of_every_kernel() {
+        on(2, || {
+            let asking = std::thread::current().id();
+            for _ in 0..20 {
+                // Tasks 0 and 2 wait for each other, then 1 and 3: no thread can do those of the other.
+                let meetings = [AtomicUsize::new(0), AtomicUsize::new(0)];
+                let own = map((0..4).collect(), |i: usize| {
+                    let (meeting, start) = (&meetings[i % 2], Instant::now());
+                    meeting.fetch_add(1, SeqCst);
+                    while meeting.load(SeqCst) < 2 && start.elapsed() < Duration::from_secs(20) {
+                        std::thread::yield_now();
+                    }
+                    std::thread::current().id() == asking
+                });
+                assert_eq!(own, [true, true, false, false]);
             }
         });
     }

@@ -18,6 +18,11 @@ const GROUPS: usize = 4;
 /// Rows of a group that are in cache together.
 const GROUP_ROWS: usize = 128;
 
+/// Rows of a task, where there are as many tasks as threads: more where the table does not stay in cache.
+const TASK_ROWS: usize = 128;
+const WIDE_TASK_ROWS: usize = 256;
+const WIDE: usize = 512;
+
 /// Tables of more numbers are packed a part at a time: a packed copy of all of it would be the largest buffer of a step.
 const PACKED_TO: usize = 1 << 23;
 /// Words of such a part.
@@ -138,11 +143,10 @@ impl<'a> Head<'a> {
     }
 
     /// The logits of some rows.
-    fn logits(&self, h: &[f32], n: usize, workers: Workers) -> Buffer {
-        let mut logits = scratch::take(n * self.vocabulary);
-        let h = View::new(h, n, self.width);
+    fn logits(&self, h: &[f32], logits: &mut [f32], workers: Workers) {
+        let h = View::new(h, h.len() / self.width, self.width);
         match &self.packed {
-            Some((forward, _)) => multiply(&mut logits, self.vocabulary, Start::Nothing, h, forward, 1.0, workers),
+            Some((forward, _)) => multiply(logits, self.vocabulary, Start::Nothing, h, forward, 1.0, workers),
             None => {
                 for (first, end) in self.parts() {
                     let part = Packed::new(self.table.rows(first, end).t(), workers);
@@ -150,14 +154,30 @@ impl<'a> Head<'a> {
                 }
             }
         }
-        logits
     }
 
     /// The summed losses of some rows and the gradient of their logits; writes their dh.
     fn piece(&self, h: &[f32], targets: &[usize], dh: &mut [f32], workers: Workers) -> (f64, Buffer) {
         let (n, width, vocabulary) = (targets.len(), self.width, self.vocabulary);
-        let mut dlogits = self.logits(h, n, workers);
-        let mut losses = scratch::take(n);
+        let (mut dlogits, mut losses) = (scratch::take(n * vocabulary), scratch::take(n));
+        let rows = if width >= WIDE { WIDE_TASK_ROWS } else { TASK_ROWS };
+        // Rows that one thread takes from h to dh stay with it; shared in every product they would go from one to another.
+        if workers == Workers::All && self.packed.is_some() && n.div_ceil(rows) >= pool::threads() {
+            let tasks = h.chunks(rows * width).zip(dh.chunks_mut(rows * width)).zip(targets.chunks(rows));
+            let tasks = tasks.zip(dlogits.chunks_mut(rows * vocabulary).zip(losses.chunks_mut(rows)));
+            pool::each(tasks.collect(), |(((h, dh), targets), (dlogits, losses))| {
+                self.rows(h, targets, dh, dlogits, losses, Workers::One);
+            });
+        } else {
+            self.rows(h, targets, dh, &mut dlogits, &mut losses, workers);
+        }
+        (losses.iter().map(|&loss| f64::from(loss)).sum(), dlogits)
+    }
+
+    /// Writes losses, gradients of logits and dh of some rows.
+    fn rows(&self, h: &[f32], targets: &[usize], dh: &mut [f32], dlogits: &mut [f32], losses: &mut [f32], workers: Workers) {
+        let (n, width, vocabulary) = (targets.len(), self.width, self.vocabulary);
+        self.logits(h, dlogits, workers);
         let gradient = |first: usize, logits: &mut [f32], losses: &mut [f32]| {
             for ((logits, loss), &target) in logits.chunks_exact_mut(vocabulary).zip(losses).zip(&targets[first..]) {
                 let correct = logits[target];
@@ -167,10 +187,10 @@ impl<'a> Head<'a> {
             }
         };
         match workers {
-            Workers::One => gradient(0, &mut dlogits, &mut losses),
-            Workers::All => rows::for_rows2(&mut dlogits, vocabulary, &mut losses, 1, gradient),
+            Workers::One => gradient(0, dlogits, losses),
+            Workers::All => rows::for_rows2(dlogits, vocabulary, losses, 1, gradient),
         }
-        let view = View::new(&dlogits, n, vocabulary);
+        let view = View::new(dlogits, n, vocabulary);
         match &self.packed {
             Some((_, backward)) => multiply(dh, width, Start::Nothing, view, backward, 1.0, workers),
             None => {
@@ -181,7 +201,6 @@ impl<'a> Head<'a> {
                 }
             }
         }
-        (losses.iter().map(|&loss| f64::from(loss)).sum(), dlogits)
     }
 
     /// All rows in groups of a fixed number, whose gradients of the table are added up in order.
@@ -220,7 +239,8 @@ fn token_losses(h: &Matrix<Cpu>, table: &Matrix<Cpu>, targets: &[usize], chunk: 
     let chunk = chunk.min(PIECE_ROWS);
     let mut all = vec![0.0; targets.len()];
     for ((h, targets), losses) in as_slice(h).chunks(chunk * width).zip(targets.chunks(chunk)).zip(all.chunks_mut(chunk)) {
-        let mut logits = head.logits(h, targets.len(), workers);
+        let mut logits = scratch::take(targets.len() * vocabulary);
+        head.logits(h, &mut logits, workers);
         rows::for_rows2(&mut logits, vocabulary, losses, 1, |first, logits, losses| {
             for ((logits, loss), &target) in logits.chunks_exact_mut(vocabulary).zip(losses).zip(&targets[first..]) {
                 let correct = logits[target];

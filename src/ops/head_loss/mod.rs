@@ -142,4 +142,34 @@ mod tests {
     fn on_cpu() {
         check_on(Cpu::default());
     }
+
+    /// (rows, D, V): groups of rows; pieces of more and of less than a task of each thread; wide rows; a table packed in parts.
+    #[test]
+    fn results_do_not_depend_on_the_number_of_threads() {
+        let dev = Cpu::default();
+        for (rows, width, vocabulary) in [(300, 16, 500), (700, 40, 3300), (300, 513, 300), (130, 1025, 8200)] {
+            let (h, table) = (check::matrix(&dev, rows, width, 1), check::matrix(&dev, vocabulary, width, 2) * 0.1);
+            let targets: Vec<usize> = (0..rows).map(|r| r * 7 % vocabulary).collect();
+            let results = |loss: Scalar<Cpu, OwnedTape<f32, Cpu>>| {
+                let mut all = loss.as_vec();
+                let mut grads = loss.backward();
+                all.extend_from_slice(grads.get_or_alloc_mut(&h).expect("a gradient"));
+                all.extend_from_slice(grads.get_or_alloc_mut(&table).expect("a gradient"));
+                all
+            };
+            let on = |threads: usize| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a thread pool");
+                pool.install(|| results(Cpu::head_loss(h.leaky_trace(), &table, &targets, 0.1, 1000).expect("memory")))
+            };
+            let one = on(1);
+            assert!((2..=4).all(|threads| on(threads) == one), "{rows} rows of {width}, vocabulary {vocabulary}");
+            let defined = results(define(h.leaky_trace(), &table, &targets, 0.1, 1000).expect("memory"));
+            let largest = |numbers: &[f32]| numbers.iter().fold(0.0_f32, |m, x| m.max(x.abs()));
+            for (found, expected) in [(&one[..1], &defined[..1]), (&one[1..], &defined[1..])] {
+                let miss: Vec<f32> = found.iter().zip(expected).map(|(a, b)| a - b).collect();
+                // Sums of up to 8,200 terms, in another order.
+                assert!(largest(&miss) < 1e-4 * largest(expected), "{rows} rows of {width}, vocabulary {vocabulary}");
+            }
+        }
+    }
 }

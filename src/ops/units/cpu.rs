@@ -4,7 +4,7 @@
 use super::super::block::Sizes;
 use super::super::cpu::{math, pool, rows};
 use super::super::stack::Stack;
-use super::super::{Matrix, oracle};
+use super::super::{Matrix, oracle, take_grad};
 use super::{GROUPS, ModelSizes, Unit, Units, one_by_one, only};
 use dfdx::prelude::*;
 use std::sync::{Mutex, PoisonError};
@@ -36,10 +36,29 @@ impl Units for Cpu {
         factor: f32,
         grads: Gradients<f32, Self>,
     ) -> Result<Sum, Self::Err> {
+        let [places, grads] = places(weights, grads)?;
         let pass = |(inputs, targets): Unit, grads| stack.pass(inputs, targets, factor, grads);
         let (loss, all) = if units.len() > 1 { in_groups(weights, units, grads, pass)? } else { one_by_one(units, grads, pass)? };
-        Ok((loss, only(weights, all)?))
+        Ok((loss, only(weights, all, places)?))
     }
+}
+
+/// Gradients of the weights without their numbers, and the gradients given: where there is no place yet, putting numbers there would mean to
+/// allocate and clear as many first.
+fn places(weights: &[&Matrix<Cpu>], mut grads: Gradients<f32, Cpu>) -> Result<[Gradients<f32, Cpu>; 2], CpuError> {
+    // There AdamW makes new weights, and the places of the old ones must not pile up.
+    if oracle::on() {
+        return Ok([Gradients::leaky(), grads]);
+    }
+    let mut numbers = Vec::with_capacity(weights.len());
+    for &weight in weights {
+        numbers.push(take_grad!(grads, weight, weight.device()));
+    }
+    let places = grads.clone();
+    for (&weight, numbers) in weights.iter().zip(numbers) {
+        *grads.get_or_alloc_mut(weight)? = numbers;
+    }
+    Ok([places, grads])
 }
 
 /// All units on all threads; their losses and gradients in sum.

@@ -44,7 +44,7 @@ pub trait Units: Device<f32> {
     {
         let pass = |(inputs, targets): Unit, grads| stack.pass(inputs, targets, factor, grads);
         let (loss, all) = one_by_one(units, grads, pass)?;
-        Ok((loss, only(weights, all)?))
+        Ok((loss, only(weights, all, Gradients::leaky())?))
     }
 }
 
@@ -63,13 +63,16 @@ fn one_by_one<D: Device<f32>, U>(
     })
 }
 
-/// The gradients of the weights: those of everything between them would otherwise stay until the end of the step.
-fn only<D: Device<f32>>(weights: &[&Matrix<D>], mut all: Gradients<f32, D>) -> Result<Gradients<f32, D>, D::Err> {
-    let mut grads = Gradients::leaky();
+/// The gradients of the weights, moved to `own`: those of everything between them would otherwise stay until the end of the step.
+fn only<D: Device<f32>>(
+    weights: &[&Matrix<D>],
+    mut all: Gradients<f32, D>,
+    mut own: Gradients<f32, D>,
+) -> Result<Gradients<f32, D>, D::Err> {
     for &weight in weights {
-        *grads.get_or_alloc_mut(weight)? = take_grad!(all, weight, weight.device());
+        *own.get_or_alloc_mut(weight)? = take_grad!(all, weight, weight.device());
     }
-    Ok(grads)
+    Ok(own)
 }
 
 #[cfg(test)]
