@@ -1,16 +1,12 @@
 //! The block as one op of dfdx's tape.
 
 use super::super::cpu::gemm::Workers;
-use super::super::cpu::pool;
 use super::super::cpu::view::as_slice;
+use super::super::cpu::{pool, rows};
 use super::super::{Matrix, oracle, take_grad};
 use super::{BlockShape, BlockWeights, TransformerBlock, backward, define, forward};
 use dfdx::prelude::*;
 
-/// Rows at a time, where rows do not depend on each other: few where they then stay in cache, more where the weights do not.
-const PIECE_ROWS: usize = 128;
-const WIDE_PIECE_ROWS: usize = 256;
-const WIDE: usize = 512;
 /// Blocks with at most this many weights go through backward a unit at a time, if there is no more than one.
 /// Tests draw the line lower, so that they need no large block to cross it.
 const SMALL_TO_WEIGHTS: usize = if cfg!(test) { 1 << 12 } else { 1 << 18 };
@@ -27,7 +23,7 @@ pub struct Sizes {
 
 impl Sizes {
     pub fn piece_rows(&self) -> usize {
-        if self.width >= WIDE { WIDE_PIECE_ROWS } else { PIECE_ROWS }
+        rows::together(self.width)
     }
 
     /// Who multiplies a piece: all threads, where there are fewer pieces than threads.
@@ -37,7 +33,7 @@ impl Sizes {
 
     /// Rows of the whole sequences that one task takes through the block.
     pub fn unit_rows(&self) -> usize {
-        self.seq_len * (PIECE_ROWS / self.seq_len).max(1)
+        self.seq_len * (rows::NARROW_TOGETHER / self.seq_len).max(1)
     }
 
     /// Whether a block is so small that a unit's share of everything stays in the cache of one core.

@@ -6,6 +6,15 @@ use super::pool;
 /// Elements below which one thread does it all.
 const PARALLEL_FROM: usize = 1 << 14;
 
+/// Rows that one thread takes through several products, where rows do not depend on each other: few where they then stay in cache, more
+/// where the weights do not.
+pub fn together(width: usize) -> usize {
+    if width >= WIDE { 256 } else { NARROW_TOGETHER }
+}
+
+const WIDE: usize = 512;
+pub const NARROW_TOGETHER: usize = 128;
+
 fn rows_per_piece(width: usize) -> usize {
     (PARALLEL_FROM / 2 / width.max(1)).max(1)
 }

@@ -18,11 +18,6 @@ const GROUPS: usize = 4;
 /// Rows of a group that are in cache together.
 const GROUP_ROWS: usize = 128;
 
-/// Rows of a task, where there are as many tasks as threads: more where the table does not stay in cache.
-const TASK_ROWS: usize = 128;
-const WIDE_TASK_ROWS: usize = 256;
-const WIDE: usize = 512;
-
 /// Tables of more numbers are packed a part at a time: a packed copy of all of it would be the largest buffer of a step.
 const PACKED_TO: usize = 1 << 23;
 /// Words of such a part.
@@ -160,7 +155,7 @@ impl<'a> Head<'a> {
     fn piece(&self, h: &[f32], targets: &[usize], dh: &mut [f32], workers: Workers) -> (f64, Buffer) {
         let (n, width, vocabulary) = (targets.len(), self.width, self.vocabulary);
         let (mut dlogits, mut losses) = (scratch::take(n * vocabulary), scratch::take(n));
-        let rows = if width >= WIDE { WIDE_TASK_ROWS } else { TASK_ROWS };
+        let rows = rows::together(width);
         // Rows that one thread takes from h to dh stay with it; shared in every product they would go from one to another.
         if workers == Workers::All && self.packed.is_some() && n.div_ceil(rows) >= pool::threads() {
             let tasks = h.chunks(rows * width).zip(dh.chunks_mut(rows * width)).zip(targets.chunks(rows));
